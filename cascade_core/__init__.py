@@ -1,0 +1,36 @@
+"""cascade-rl: reinforcement learning of language models in sequential, domain-wise stages.
+
+The public names; importing this package loads no torch, no trainer and no verifier.
+"""
+
+from cascade_core.domain import (
+    BatchStats,
+    Benchmark,
+    Demonstration,
+    Domain,
+    DomainRef,
+    Estimate,
+    Group,
+    Message,
+    Pair,
+    Response,
+    Score,
+    Task,
+)
+from cascade_core.hookspecs import hookimpl
+
+__all__ = [
+    "BatchStats",
+    "Benchmark",
+    "Demonstration",
+    "Domain",
+    "DomainRef",
+    "Estimate",
+    "Group",
+    "Message",
+    "Pair",
+    "Response",
+    "Score",
+    "Task",
+    "hookimpl",
+]

@@ -1,0 +1,124 @@
+"""The one JSON row: prompts file, wire, stored rollouts, input of `cascade score`.
+
+`domain, id, prompt, answer, mode, source` from the start (and `meta` where there is any); `response, prefill,
+truncated, tokens, sample, step, request_id` once sampled; `score` once graded; `reward, advantage, masked` once trained on.
+Unknown fields are carried along untouched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cascade_core.domain import Response, Score, Task
+from cascade_core.errors import RowError
+
+Row = dict[str, Any]
+
+
+def task_row(domain: str, task: Task) -> Row:
+    """A task as a row."""
+    row: Row = {
+        "domain": domain,
+        "id": task.id,
+        "prompt": task.prompt,
+        "answer": task.answer,
+        "mode": task.mode,
+        "source": task.source,
+    }
+    return {**row, "meta": dict(task.meta)} if task.meta else row
+
+
+def row_task(row: Mapping[str, Any]) -> Task:
+    """The task that a row carries.
+
+    Raises:
+        RowError: `id` or `prompt` is missing or of a wrong type.
+    """
+    if not isinstance(row.get("id"), str) or not isinstance(row.get("prompt"), str | list):
+        raise RowError(f"a row needs a string 'id' and a 'prompt', found {str(dict(row))[:120]}")
+    return Task(
+        row["id"],
+        row["prompt"],
+        row.get("answer"),
+        row.get("mode") or "",
+        row.get("source") or "",
+        row.get("meta") or {},
+    )
+
+
+def row_response(row: Mapping[str, Any]) -> Response:
+    """The response that a row carries.
+
+    Raises:
+        RowError: there is none, or it is no text.
+    """
+    if not isinstance(row.get("response"), str):
+        raise RowError(f"row {row.get('id')!r} needs a string 'response', found {row.get('response')!r}")
+    return Response(row["response"], row.get("prefill") or "", row.get("mode") or "", bool(row.get("truncated")))
+
+
+def score_json(score: Score) -> Row:
+    """A score as JSON, without what is empty."""
+    row: Row = {"value": score.value}
+    for key, value in (
+        ("reward", score.reward),
+        ("note", score.note),
+        ("metrics", dict(score.metrics)),
+        ("error", score.error),
+    ):
+        if value not in (None, "", {}):
+            row[key] = value
+    return row
+
+
+def json_score(row: Mapping[str, Any]) -> Score:
+    """The score that `score_json` wrote."""
+    return Score(row["value"], row.get("reward"), row.get("note", ""), row.get("metrics", {}), row.get("error", ""))
+
+
+def dump(row: Mapping[str, Any]) -> str:
+    """One line of JSON, ASCII only, so that lone surrogates and line separators survive every tool."""
+    return json.dumps(row, ensure_ascii=True, allow_nan=False, separators=(", ", ": "))
+
+
+def read(path: Path) -> Iterator[Row]:
+    """The rows of a JSONL file.
+
+    Raises:
+        RowError: a line is no JSON object; names file and line.
+    """
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    row = json.loads(line)
+                except ValueError as cause:
+                    raise RowError(f"{path}:{number}: not a JSON object: {cause}") from cause
+                if not isinstance(row, dict):
+                    raise RowError(f"{path}:{number}: not a JSON object, found {type(row).__name__}")
+                yield row
+
+
+def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Writes a JSONL file whole or not at all: under another name, flushed to disk, then renamed."""
+    write_text(path, "".join(dump(row) + "\n" for row in rows))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    with part.open("w", encoding="utf-8") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    part.replace(path)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a JSON file whole or not at all."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False) + "\n")

@@ -1,0 +1,67 @@
+"""What a trainer is: the thing that updates weights for one stage.
+
+A trainer is a class found by the hook `cascade_trainers`, built-in ones no differently from a stranger's. It gets a
+`Job` and writes a Hugging Face folder to `job.output`. It samples and updates; it never judges: `job.judge` turns
+sampled rows into finished advantages, the same for every trainer. This module imports no torch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from cascade_core.events import Events
+    from cascade_core.judge import Judge
+    from cascade_core.settings import Stage
+
+
+@dataclass(frozen=True)
+class Job:
+    """One stage, ready to train.
+
+    `folder` is the stage's folder: the trainer keeps its checkpoints under `folder/trainer/` (deleted by the core when
+    the stage is finished), its log in `folder/train.log`. `model` is the Hugging Face folder to start from, `output` the
+    one to leave behind, complete or absent. `rows` is `prompts.jsonl`, in training order: step s (from 0) takes rows
+    s·n … (s+1)·n − 1, with n `stage.rollout.prompts_per_step` (rl) or `stage.batch_size` (sft, where each row also
+    has the `response` to imitate).
+    """
+
+    stage: Stage
+    seed: int
+    folder: Path
+    model: Path
+    output: Path
+    rows: Path
+    events: Events
+    judge: Judge | None = None
+
+
+class Trainer(ABC):
+    """Updates weights. One instance trains one stage."""
+
+    name: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def settings(self, stage: Stage) -> Mapping[str, Any]:
+        """The trainer's own flags for that stage, as `cascade plan` shows them; imports nothing heavy.
+
+        Raises:
+            SpecError: a setting or a `trainer_args` flag that this trainer cannot honour; names it and what is allowed.
+        """
+
+    @abstractmethod
+    def train(self, job: Job) -> None:
+        """Trains the stage, going on from its own newest complete checkpoint under `job.folder/trainer` if there is one.
+
+        Raises:
+            TrainerError: it could not; one line with the setting to change where that is known.
+        """
+
+    def resume_step(self, folder: Path) -> int:
+        """Steps that the newest complete checkpoint under `folder/trainer` holds; 0 if there is none."""
+        return 0

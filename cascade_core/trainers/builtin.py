@@ -1,0 +1,9 @@
+"""The entry point of the built-in trainers."""
+
+from cascade_core.hookspecs import hookimpl
+from cascade_core.trainers import Trainer
+
+
+@hookimpl
+def cascade_trainers() -> list[type[Trainer]]:
+    return []
