@@ -1,0 +1,110 @@
+"""A stage's tasks, drawn once and written to `prompts.jsonl` in training order: mixing, epochs, de-duplication, contamination.
+
+Every step takes the domains in their shares, exactly (largest remainder, carried over from step to step). A finite
+loader is gone through again, with the next seed, when it ends. No prompt comes twice in one step where the domain has
+enough of them, and no prompt of a benchmark is trained on. Curriculum and filters are not here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from cascade_core.domain import Demonstration, Domain, Task
+from cascade_core.errors import SpecError
+from cascade_core.rows import Row, task_row
+from cascade_core.settings import Stage
+
+# A loader that yields this many unusable tasks in a row has no usable ones.
+PATIENCE = 10_000
+
+
+def derived_seed(*parts: object) -> int:
+    """A seed in [0, 2³¹) made from its parts, the same in every process and Python version."""
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4], "big") >> 1
+
+
+def prompt_key(prompt: Any) -> str:
+    """What makes two prompts the same: the text of all turns, white space folded."""
+    texts = [prompt] if isinstance(prompt, str) else [turn["content"] for turn in prompt]
+    return " ".join(" ".join(texts).split())
+
+
+def step_size(stage: Stage) -> int:
+    """Rows per step."""
+    return stage.batch_size if stage.kind == "sft" else stage.rollout.prompts_per_step
+
+
+def draw(stage: Stage, domains: Mapping[str, Domain], seed: int, held_out: frozenset[str]) -> Iterator[Row]:
+    """The rows of all steps, in order; rows of an `sft` stage carry the `response` to imitate.
+
+    Args:
+        held_out: keys (`prompt_key`) of all benchmark prompts.
+
+    Raises:
+        SpecError: a domain has no task that may be trained on.
+    """
+    streams = {
+        name: _stream(stage, name, domains[name], derived_seed(seed, stage.name, name), held_out) for name in stage.domains
+    }
+    taken = dict.fromkeys(stage.domains, 0)
+    for step in range(stage.steps):
+        rows: list[Row] = []
+        for name, count in _quotas(stage, taken, (step + 1) * step_size(stage)).items():
+            rows += _distinct(streams[name], count)
+            taken[name] += count
+        random.Random(derived_seed(seed, stage.name, step)).shuffle(rows)
+        yield from rows
+
+
+def _quotas(stage: Stage, taken: Mapping[str, int], total: int) -> dict[str, int]:
+    """How many rows each domain gives to this step, so that after it `total` rows are shared out by the shares."""
+    weight = sum(stage.domains.values())
+    ideal = {name: total * share / weight for name, share in stage.domains.items()}
+    floor = {name: max(int(ideal[name]), taken[name]) for name in ideal}
+    rest = total - sum(floor.values())
+    by_remainder = sorted(ideal, key=lambda name: (floor[name] - ideal[name], name))
+    return {name: floor[name] - taken[name] + (by_remainder.index(name) < rest) for name in ideal}
+
+
+def _distinct(stream: Iterator[Row], count: int) -> list[Row]:
+    """`count` rows with different prompts, as far as a few hundred more draws can find them."""
+    rows: dict[str, Row] = {}
+    spare: list[Row] = []
+    while len(rows) < count and len(spare) < 8 * count + 64:
+        row = next(stream)
+        key = prompt_key(row["prompt"])
+        if key in rows:
+            spare.append(row)
+        else:
+            rows[key] = row
+    return [*rows.values(), *spare][:count]
+
+
+def _stream(stage: Stage, name: str, domain: Domain, seed: int, held_out: frozenset[str]) -> Iterator[Row]:
+    epoch = idle = 0
+    while True:
+        for item in _items(stage, domain, seed + epoch):
+            row = _row(name, item)
+            idle = idle + 1 if prompt_key(row["prompt"]) in held_out else 0
+            if idle == 0:
+                yield row
+            elif idle >= PATIENCE:
+                raise SpecError(f"stage {stage.name!r}: {idle} tasks in a row of domain {name!r} are benchmark prompts; its splits overlap")
+        epoch += 1
+        idle += 1
+        if idle > 3:  # three passes without one usable task
+            what = "demonstration" if stage.kind == "sft" else "task"
+            raise SpecError(f"stage {stage.name!r}: domain {name!r} has no {what} of the split 'train' to train on")
+
+
+def _items(stage: Stage, domain: Domain, seed: int) -> Iterable[Task | Demonstration]:
+    return domain.demonstrations("train", seed) if stage.kind == "sft" else domain.tasks("train", seed)
+
+
+def _row(name: str, item: Task | Demonstration) -> Row:
+    if isinstance(item, Demonstration):
+        return {**task_row(name, item.task), "response": item.response}
+    return task_row(name, item)
