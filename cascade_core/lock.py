@@ -1,0 +1,111 @@
+"""`lock.json`: what a run was started with, so that going on with something else is refused.
+
+It pins the spec, the plugins' versions and source hashes, the versions of what they depend on, the trainers' flags, the
+tasks of every benchmark and the starting model. Settings that cannot change a result (how many workers) are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+from cascade_core.errors import RunChanged
+from cascade_core.evaluate import Exam
+from cascade_core.plugins import Registry
+from cascade_core.settings import Spec
+
+# How many processes judge and how many responses are sampled at once: speed, no result.
+FREE = {("scoring", "workers"), ("scoring", "wall_seconds")}
+
+
+def lock(spec: Spec, registry: Registry, flags: Mapping[str, Mapping[str, Any]], found: Iterable[Exam]) -> dict[str, Any]:
+    """The lock of a run; `flags` are each stage's own trainer flags."""
+    kinds = [("domain", name) for name in spec.domains]
+    kinds += [("trainer", name) for name in sorted({stage.trainer or spec.trainer for stage in spec.stages})]
+    return {
+        "python": platform.python_version(),
+        "spec": pinned_spec(spec),
+        "core": {"version": version("cascade-rl"), "source": source_hash("cascade_core")},
+        "plugins": {f"{kind} {name}": _plugin(registry, kind, name) for kind, name in kinds},
+        "trainer_flags": {name: dict(values) for name, values in flags.items()},
+        "benchmarks": {exam.name: exam.fingerprint for exam in found},
+    }
+
+
+def pinned_spec(spec: Spec) -> dict[str, Any]:
+    """The spec as JSON, without settings that cannot change a result."""
+    whole = spec.model_dump(mode="json")
+    for section, key in FREE:
+        whole[section].pop(key, None)
+    return whole
+
+
+def _plugin(registry: Registry, kind: str, name: str) -> dict[str, Any]:
+    cls, plugin = registry.find(kind, name)
+    return {
+        "distribution": plugin.distribution,
+        "version": plugin.version,
+        "source": source_hash(cls.__module__.partition(".")[0]),
+        "dependencies": _dependencies(plugin.distribution),
+    }
+
+
+def _dependencies(distribution: str) -> dict[str, str]:
+    """The installed versions of what a distribution names as its requirements, extras included where installed."""
+    names = {re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in requires(distribution) or ()}
+    found = {}
+    for name in sorted(names):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def source_hash(package: str) -> str:
+    """SHA-256 over a package's Python files, `""` for a module without a file."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        return ""
+    origin = Path(spec.origin)
+    files = sorted(origin.parent.rglob("*.py")) if origin.name == "__init__.py" else [origin]
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.relative_to(origin.parent)}\0".encode() + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def compare(path: Path, locked: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuses a run whose lock says something else than what is there now.
+
+    Raises:
+        RunChanged: names what differs, with both values.
+    """
+    differences = list(_differences(locked, now, ""))
+    if differences:
+        shown = "; ".join(differences[:4]) + (f"; and {len(differences) - 4} more" if len(differences) > 4 else "")
+        raise RunChanged(
+            f"{path.parent} was started with something else: {shown}; put it back, or start anew with another --folder"
+        )
+
+
+def _differences(old: Any, new: Any, where: str) -> Iterable[str]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in [*old, *(key for key in new if key not in old)]:
+            yield from _differences(old.get(key), new.get(key), f"{where}.{key}" if where else str(key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, pair in enumerate(zip(old, new, strict=True)):
+            yield from _differences(*pair, f"{where}[{index}]")
+    elif old != new:
+        yield f"{where} was {_short(old)} and is {_short(new)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

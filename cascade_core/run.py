@@ -1,0 +1,292 @@
+"""Stage after stage, each from the checkpoint of the one before; every benchmark after every stage; resumable.
+
+`run` does what the spec says and nothing that is done: a stage with `metrics.json` is finished. Killed at any moment and
+given again, a run ends with the same files, clocks aside: at most one evaluation, or the steps since the last checkpoint
+inside the stage, are done again. This module decides what comes next; drawing, training, judging and measuring are
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cascade_core import evaluate, lock, rows
+from cascade_core.domain import Domain, DomainRef
+from cascade_core.errors import RunChanged, SpecError, TrainerError
+from cascade_core.events import Events
+from cascade_core.folder import (
+    START,
+    StageFolder,
+    check_checkpoint,
+    disk_errors,
+    file_hash,
+    fingerprint,
+    load_json,
+    locked,
+    need_space,
+)
+from cascade_core.judge import Judge
+from cascade_core.plugins import Registry, registry
+from cascade_core.prompts import draw
+from cascade_core.scoring import Scorer
+from cascade_core.settings import Spec, Stage
+from cascade_core.trainers import Job, Trainer
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A spec that was looked at from all sides before anything starts."""
+
+    spec: Spec
+    domains: Mapping[str, Domain]
+    refs: Mapping[str, DomainRef]
+    trainers: Mapping[str, type[Trainer]]
+    exams: tuple[evaluate.Exam, ...]
+    lock: Mapping[str, Any]
+
+
+def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
+    """Builds the domains, asks the trainers for their flags, loads the benchmarks' tasks.
+
+    Raises:
+        SpecError, PluginError: whatever would stop the run later is said now.
+    """
+    found = found or registry()
+    refs = {name: found.reference(name, options) for name, options in spec.domains.items()}
+    domains = {name: found.build(ref) for name, ref in refs.items()}
+    for name, domain in domains.items():
+        if domain.needs:
+            raise SpecError(f"domain {name!r} needs {', '.join(domain.needs)}, which nothing installed provides")
+    trainers = {stage.name: found.trainer(stage.trainer or spec.trainer) for stage in spec.stages}
+    for stage in spec.stages:
+        kinds = trainers[stage.name].kinds
+        if stage.kind not in kinds:
+            raise SpecError(f"stage {stage.name!r} is of kind {stage.kind!r}, and trainer {trainers[stage.name].name!r} knows {', '.join(kinds)}")
+    flags = {stage.name: trainers[stage.name]().settings(stage) for stage in spec.stages}
+    exams = tuple(evaluate.exams(domains, spec.evaluation))
+    return Prepared(spec, domains, refs, trainers, exams, lock.lock(spec, found, flags, exams))
+
+
+def run(spec: Spec, folder: Path, *, source: Path | None = None, say: Say = print) -> Path:
+    """Runs the whole cascade in `folder`, or goes on with it; returns the path of the report.
+
+    Args:
+        source: the spec file, copied into the folder.
+        say: where one line per finished piece of work goes.
+
+    Raises:
+        CascadeError: of the kind that fits; finished work stays, and the same command goes on from it.
+    """
+    prepared = prepare(spec)
+    with locked(folder), disk_errors(folder):
+        _open(folder, prepared, source)
+        with Scorer(prepared.refs, spec.scoring) as scorer:
+            return _Run(prepared, folder, scorer, say).all()
+
+
+def _open(folder: Path, prepared: Prepared, source: Path | None) -> None:
+    """Writes `lock.json` and `spec.yaml`, or compares with those that are there."""
+    path = folder / "lock.json"
+    if path.exists():
+        lock.compare(path, load_json(path), prepared.lock)
+        return
+    if (folder / "stages").exists():
+        raise RunChanged(f"{folder} has stages and no lock.json: it is no run folder, or its lock was removed; name another --folder")
+    text = source.read_text(encoding="utf-8") if source else prepared.spec.model_dump_json(indent=1)
+    rows.write_text(folder / "spec.yaml", text)
+    rows.write_json(path, prepared.lock)
+
+
+class _Run:
+    """One run that is under way."""
+
+    def __init__(self, prepared: Prepared, folder: Path, scorer: Scorer, say: Say) -> None:
+        self.prepared, self.folder, self.scorer, self.say = prepared, folder, scorer, say
+        self.spec = prepared.spec
+        self.events = Events(folder / "events.jsonl")
+        self.stages = [StageFolder(folder, i, name) for i, name in enumerate([START, *(s.name for s in self.spec.stages)])]
+        self.held_out = evaluate.held_out(prepared.exams)
+
+    def all(self) -> Path:
+        from cascade_core import report
+
+        self._rewind()
+        self._emit_once("run_start", "", name=self.spec.name)
+        for index, stage in enumerate(self.stages):
+            if stage.is_finished:
+                self.say(f"{stage.id}: finished before")
+                continue
+            self._stage(index, stage)
+            report.write(self.folder)
+        self._emit_once("run_end", "")
+        return report.write(self.folder)
+
+    def _rewind(self) -> None:
+        """Forgets the events of work that is going to be done again, or whose end a kill kept from being written down."""
+        keep: dict[str, Callable[[Mapping[str, Any]], bool]] = {"": lambda event: event["kind"] == "run_start"}
+        for index, stage in enumerate(self.stages):
+            if stage.is_finished:
+                keep[stage.id] = lambda event: True
+                continue
+            done = self._steps_done(index, stage)
+            keep[stage.id] = lambda event, done=done: (  # type: ignore[misc]
+                (event["kind"] == "step" and event["step"] < done)
+                or (event["kind"] == "checkpoint" and event["step"] <= done)
+                or (event["kind"] in ("stage_start", "data"))
+            )
+            break
+        if all(stage.is_finished for stage in self.stages):
+            keep[""] = lambda event: True
+        self.events.rewind(lambda event: event["stage"] in keep and keep[event["stage"]](event))
+
+    def _steps_done(self, index: int, stage: StageFolder) -> int:
+        if index == 0:
+            return 0
+        setting = self.spec.stages[index - 1]
+        return setting.steps if stage.checkpoint.exists() else self._trainer(setting).resume_step(stage.path)
+
+    def _emit_once(self, kind: str, stage: str, **fields: Any) -> None:
+        if not any(event["kind"] == kind and event["stage"] == stage for event in self.events.read()):
+            self.events.emit(kind, stage, **fields)
+
+    def _trainer(self, stage: Stage) -> Trainer:
+        return self.prepared.trainers[stage.name]()
+
+    def _stage(self, index: int, stage: StageFolder) -> None:
+        setting = self.spec.stages[index - 1] if index else None
+        seconds: dict[str, float] = {}
+        stage.path.mkdir(parents=True, exist_ok=True)
+        self._emit_once("stage_start", stage.id, stage_kind=setting.kind if setting else START, index=index)
+        if setting is None:
+            model = self._start(stage)
+        else:
+            seconds["data_seconds"] = self._data(stage, setting)
+            seconds["train_seconds"] = self._train(index, stage, setting)
+            model = stage.checkpoint
+        benchmarks, seconds["eval_seconds"] = self._evaluate(index, stage, model)
+        shutil.rmtree(stage.path / "trainer", ignore_errors=True)
+        rows.write_json(stage.metrics, self._metrics(index, stage, setting, benchmarks, seconds))
+        self._emit_once("stage_end", stage.id)
+
+    def _start(self, stage: StageFolder) -> Path:
+        """The model that the run starts from, made here for an `init:` spec."""
+        model = self.spec.model
+        if model.init is None:
+            return _local_model(str(model.path))
+        if not stage.checkpoint.exists():
+            from cascade_core.initial import make
+
+            part = stage.path / "checkpoint.part"
+            shutil.rmtree(part, ignore_errors=True)
+            make(model.init, self.spec.seed, part)
+            part.replace(stage.checkpoint)
+        return stage.checkpoint
+
+    def _data(self, stage: StageFolder, setting: Stage) -> float:
+        """Draws the stage's tasks, or makes sure that those on disk are the ones that were drawn."""
+        begin = time.monotonic()
+        if stage.record.exists() and stage.prompts.exists():
+            if file_hash(stage.prompts) != load_json(stage.record)["data"]:
+                raise RunChanged(f"{stage.prompts} is not what was drawn for this stage; remove {stage.path} to draw and train it again")
+        else:
+            rows.write(stage.prompts, draw(setting, self.prepared.domains, self._seed(setting), self.held_out))
+            flags = dict(self.prepared.lock["trainer_flags"][setting.name])
+            rows.write_json(
+                stage.record,
+                {"stage": stage.id, "settings": setting.model_dump(mode="json"), "seed": self._seed(setting), "flags": flags, "data": file_hash(stage.prompts)},
+            )
+        self._emit_once("data", stage.id, tasks=sum(1 for _ in rows.read(stage.prompts)))
+        return time.monotonic() - begin
+
+    def _seed(self, setting: Stage) -> int:
+        return self.spec.seed if setting.seed is None else setting.seed
+
+    def _model(self, index: int) -> Path:
+        """The checkpoint that stage `index` starts from, checked."""
+        before = self.stages[index - 1]
+        if index == 1 and self.spec.model.init is None:
+            return _local_model(str(self.spec.model.path))
+        return check_checkpoint(before)
+
+    def _train(self, index: int, stage: StageFolder, setting: Stage) -> float:
+        begin = time.monotonic()
+        if not stage.checkpoint.exists():
+            model = self._model(index)
+            need_space(self.folder, model)
+            judge = None
+            if setting.kind == "rl":
+                judge = Judge(self.scorer, setting, self._seed(setting), stage.path, self.spec.scoring.max_error_rate)
+            trainer = self._trainer(setting)
+            done = trainer.resume_step(stage.path)
+            self.say(f"{stage.id}: training, {setting.steps} steps" + (f", from step {done}" if done else ""))
+            trainer.train(Job(setting, self._seed(setting), stage.path, model, stage.checkpoint, stage.prompts, self.events, judge))
+            if not stage.checkpoint.is_dir():
+                raise TrainerError(f"trainer {trainer.name!r} ended without writing {stage.checkpoint}")
+        return time.monotonic() - begin
+
+    def _evaluate(self, index: int, stage: StageFolder, model: Path) -> tuple[dict[str, Any], float]:
+        begin = time.monotonic()
+        results, sampler = {}, None
+        settings, rate = self.spec.evaluation, self.spec.scoring.max_error_rate
+        for exam in self.prepared.exams:
+            path = stage.eval_file(exam.name)
+            if not path.exists():
+                if sampler is None:
+                    from cascade_core.sampling import LocalSampler
+
+                    sampler = LocalSampler(model, settings.batch_size)
+                evaluate.take(exam, sampler, self.scorer, path, seed=settings.seed, max_error_rate=rate)
+            before = self.stages[index - 1].eval_file(exam.name) if index else None
+            result = results[exam.name] = evaluate.report(exam, path, before)
+            self._say_result(stage, exam.name, result)
+        return results, time.monotonic() - begin
+
+    def _say_result(self, stage: StageFolder, name: str, result: Mapping[str, Any]) -> None:
+        primary = result["primary"]
+        estimate, counts = result["estimates"][primary], {key: result[key] for key in ("scored", "limit", "failed", "total")}
+        self.events.emit("eval", stage.id, benchmark=name, metric=primary, value=estimate["value"], stderr=estimate["stderr"], **counts)
+        change = result.get("change")
+        moved = f", {change['difference']:+.3f} [{change['low']:+.3f}, {change['high']:+.3f}] since the stage before" if change else ""
+        told = " ".join(f"{key} {value}" for key, value in counts.items())
+        self.say(f"{stage.id}: {name} {primary} {estimate['value']:.3f} ± {estimate['stderr']:.3f}{moved} ({told})")
+
+    def _metrics(
+        self, index: int, stage: StageFolder, setting: Stage | None, benchmarks: Mapping[str, Any], seconds: Mapping[str, float]
+    ) -> dict[str, Any]:
+        return {
+            "stage": stage.id,
+            "name": setting.name if setting else START,
+            "kind": setting.kind if setting else START,
+            "index": index,
+            "domains": dict(setting.domains) if setting else {},
+            "steps": setting.steps if setting else 0,
+            "checkpoint": fingerprint(stage.checkpoint) if stage.checkpoint.exists() else "",
+            "benchmarks": dict(benchmarks),
+            "seconds": {key: round(value, 3) for key, value in seconds.items()},
+        }
+
+
+def _local_model(name: str) -> Path:
+    """A model folder: the path itself, or a hub name's copy in the hub's cache.
+
+    Raises:
+        SpecError: it is neither; says what was tried.
+    """
+    path = Path(name)
+    if path.is_dir():
+        return path
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise SpecError(f"model {name!r} is no folder that exists; give a Hugging Face folder or a hub name like owner/model")
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name))
+    except (OSError, ValueError) as cause:
+        raise SpecError(f"model {name!r} is neither a local folder nor could it be had from the hub: {str(cause).splitlines()[0]}") from cause
