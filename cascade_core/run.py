@@ -172,8 +172,8 @@ class _Run:
             model = stage.checkpoint
         benchmarks, seconds["eval_seconds"] = self._evaluate(index, stage, model)
         shutil.rmtree(stage.path / "trainer", ignore_errors=True)
-        rows.write_json(stage.metrics, self._metrics(index, stage, setting, benchmarks, seconds))
         self._emit_once("stage_end", stage.id)
+        rows.write_json(stage.metrics, self._metrics(index, stage, setting, benchmarks, seconds))
 
     def _start(self, stage: StageFolder) -> Path:
         """The model that the run starts from, made here for an `init:` spec."""

@@ -1,0 +1,49 @@
+# One word per chore. `make quickstart` and `make test` are all that a newcomer needs; both make .venv first.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SEED ?= 1
+QUICKSTART ?= runs/quickstart
+
+# Small models on few cores: one OpenMP thread is faster than many, and makes runs repeat byte for byte.
+export OMP_NUM_THREADS ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.PHONY: help install quickstart test test-fast lint format typecheck clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: .venv/installed  ## make .venv with everything in it
+
+.venv/installed: pyproject.toml requirements.txt constraints.txt $(wildcard plugins/*/pyproject.toml)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "cascade-rl needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1); set PYTHON=python3.x" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) has no venv module; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -c constraints.txt
+	@touch $@
+
+quickstart: .venv/installed  ## a whole cascade on this machine: SFT, then RL on instruction following, then on math
+	$(BIN)/cascade run examples/quickstart.yaml --folder $(QUICKSTART) --set seed=$(SEED)
+
+test: .venv/installed lint typecheck  ## every test, slow ones too
+	$(BIN)/python -m pytest -q
+
+test-fast: .venv/installed  ## the tests that take seconds
+	$(BIN)/python -m pytest -q -m "not slow"
+
+lint: .venv/installed  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: .venv/installed  ## ruff: mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+typecheck: .venv/installed  ## mypy --strict
+	$(BIN)/mypy
+
+clean:  ## remove .venv and caches; runs stay
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
