@@ -1,0 +1,226 @@
+"""The run: killed anywhere and given again it ends with the same files; what changed underneath it is refused."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cascade_core.errors import CheckpointError, RunChanged, RunError, RunLocked
+from cascade_core.folder import locked
+from cascade_core.run import run
+from cascade_core.spec import load
+
+HERE = Path(__file__).parent
+SPEC = """
+name: small
+seed: 3
+model:
+  init: {hidden_size: 32, layers: 1, heads: 2, context: 48, tokenizer: {phrases: ["\\\\boxed{"]}}
+domains:
+  math: {generator: {name: arithmetic, max_a: 30, max_b: 9}}
+stages:
+  - {name: sft, kind: sft, domains: math, steps: 6, batch_size: 8, save_every: 3, optim: {lr: 3e-3}}
+  - name: rl
+    domains: math
+    steps: 5
+    save_every: 2
+    rollout: {prompts_per_step: 4, samples_per_prompt: 2, max_response_tokens: 6}
+    optim: {lr: 1e-3}
+scoring: {workers: 1}
+evaluation: {limit: 10, samples: 2, sampling: {max_response_tokens: 6}}
+"""
+# Logs for people: what a killed run wrote before it was killed stays in them.
+LOGS = ("train.log", "tensorboard", "report.html", ".lock")
+CLOCK = re.compile(r'"(time|\w*_seconds)": [-0-9.e]+')
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("spec") / "spec.yaml"
+    path.write_text(SPEC)
+    return path
+
+
+def child(place: str, spec: Path, folder: Path) -> int:
+    command = [sys.executable, str(HERE / "killed_run.py"), place, str(spec), str(folder)]
+    done = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300)
+    assert done.returncode in (0, -9), done.stderr[-3000:]
+    return done.returncode
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file but the logs, clocks and durations replaced."""
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_file() and not any(log in path.parts or path.name == log for log in LOGS):
+            data = path.read_bytes()
+            files[name] = CLOCK.sub(r'"\1": 0', data.decode()).encode() if path.suffix in (".json", ".jsonl") else data
+    return files
+
+
+@pytest.fixture(scope="module")
+def whole(spec: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    assert child("none", spec, folder) == 0
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["data", "training-step", "checkpoint", "evaluation"])
+def test_a_run_killed_in_and_given_again_ends_with_the_same_files(place: str, spec: Path, whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert child(place, spec, folder) == -9
+    assert not (folder / "stages" / "02-rl" / "metrics.json").exists()
+    assert child("none", spec, folder) == 0
+    expected, found = contents(whole), contents(folder)
+    assert sorted(found) == sorted(expected)
+    assert [name for name in expected if found[name] != expected[name]] == []
+
+
+@pytest.fixture(scope="module")
+def finished(whole: Path) -> Path:
+    return whole
+
+
+def test_a_finished_run_given_again_changes_nothing(spec: Path, finished: Path) -> None:
+    before = contents(finished)
+    said: list[str] = []
+    run(load(spec), finished, say=said.append)
+    assert contents(finished) == before
+    assert all("finished before" in line for line in said)
+
+
+def test_metrics_of_every_stage_have_counts_beside_the_mean(finished: Path) -> None:
+    for stage in ("00-start", "01-sft", "02-rl"):
+        result = json.loads((finished / "stages" / stage / "metrics.json").read_text())["benchmarks"]["math/test"]
+        assert result["scored"] + result["failed"] == result["total"] == 20
+        assert set(result["estimates"][result["primary"]]) == {"value", "stderr", "n"}
+
+
+def test_no_benchmark_prompt_is_trained_on(finished: Path) -> None:
+    def prompts(path: str) -> set[str]:
+        return {json.loads(line)["prompt"] for line in (finished / "stages" / path).read_text().splitlines()}
+
+    assert not prompts("02-rl/prompts.jsonl") & prompts("02-rl/eval/math/test.jsonl")
+
+
+def test_a_changed_spec_is_refused_and_the_change_is_named(spec: Path, finished: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(SPEC.replace("steps: 5", "steps: 7"))
+    with pytest.raises(RunChanged, match=r"spec\.stages\[1\]\.steps was 5 and is 7"):
+        run(load(other), finished)
+
+
+def test_a_changed_plugin_is_refused_and_named(spec: Path, finished: Path) -> None:
+    path = finished / "lock.json"
+    text = path.read_text()
+    locked = json.loads(text)
+    locked["plugins"]["domain math"]["source"] = "0" * 64
+    path.write_text(json.dumps(locked))
+    try:
+        with pytest.raises(RunChanged, match="domain math.source was '0000"):
+            run(load(spec), finished)
+    finally:
+        path.write_text(text)
+
+
+def test_another_number_of_workers_is_no_change(finished: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(SPEC.replace("workers: 1", "workers: 2"))
+    run(load(other), finished, say=lambda line: None)
+
+
+def test_a_second_run_on_the_same_folder_is_refused(spec: Path, finished: Path) -> None:
+    with locked(finished), pytest.raises(RunLocked, match="being worked on by another"):
+        run(load(spec), finished)
+
+
+def unfinish(folder: Path) -> None:
+    stage = folder / "stages" / "02-rl"
+    for name in ("metrics.json", "checkpoint/model.safetensors"):
+        (stage / name).unlink()
+    (stage / "checkpoint").rename(stage / "gone")
+
+
+@pytest.fixture
+def copy(finished: Path, tmp_path: Path) -> Path:
+    import shutil
+
+    folder = tmp_path / "copy"
+    shutil.copytree(finished, folder)
+    unfinish(folder)
+    return folder
+
+
+def test_a_missing_checkpoint_is_refused(spec: Path, copy: Path) -> None:
+    (copy / "stages" / "01-sft" / "checkpoint").rename(copy / "elsewhere")
+    with pytest.raises(CheckpointError, match="01-sft/checkpoint is missing"):
+        run(load(spec), copy, say=lambda line: None)
+
+
+def test_a_damaged_checkpoint_is_refused(spec: Path, copy: Path) -> None:
+    weights = copy / "stages" / "01-sft" / "checkpoint" / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    with pytest.raises(CheckpointError, match="01-sft/checkpoint is damaged"):
+        run(load(spec), copy, say=lambda line: None)
+
+
+def test_changed_prompts_of_a_half_done_stage_are_refused(spec: Path, copy: Path) -> None:
+    prompts = copy / "stages" / "02-rl" / "prompts.jsonl"
+    prompts.write_text(prompts.read_text().replace("+", "-"))
+    with pytest.raises(RunChanged, match="is not what was drawn"):
+        run(load(spec), copy, say=lambda line: None)
+
+
+def test_a_full_disk_is_a_clear_refusal(spec: Path, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shutil
+
+    usage = shutil.disk_usage(copy)._replace(free=1 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(RunError, match="1 MiB are free and the next stage may need"):
+        run(load(spec), copy, say=lambda line: None)
+
+
+def test_a_write_that_finds_no_space_says_so_and_leaves_no_half_file(spec: Path, tmp_path: Path) -> None:
+    """A real child whose files may not grow beyond 20 kB: the kernel refuses the write, as a full disk does."""
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000));"
+        "from pathlib import Path; from cascade_core.run import run; from cascade_core.spec import load; from cascade_core.errors import RunError\n"
+        "try: run(load(Path(sys.argv[1])), Path(sys.argv[2]))\n"
+        "except RunError as error: print(error); sys.exit(7)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(spec), str(tmp_path / "run")], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 7, done.stderr[-2000:]
+    assert "no space left" in done.stdout
+    assert not (tmp_path / "run" / "stages" / "00-start" / "checkpoint").exists()
+
+
+def test_ctrl_c_ends_cleanly_and_leaves_no_worker(spec: Path, tmp_path: Path) -> None:
+    import signal
+    import time
+
+    folder = tmp_path / "run"
+    command = [str(Path(sys.executable).with_name("cascade")), "run", str(spec), "--folder", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 120
+    events = folder / "events.jsonl"
+    while time.monotonic() < deadline and not (events.exists() and '"step"' in events.read_text()):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert "give the same command again" in errors
+    time.sleep(0.5)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
