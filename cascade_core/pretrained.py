@@ -1,0 +1,94 @@
+"""Reads a Hugging Face folder (or hub name): model and tokenizer, ready to sample or train, with errors of ours.
+
+Weights are kept in 32-bit floats unless told otherwise; nothing from the folder is executed (`trust_remote_code` is
+off). Whoever samples and whoever trains load through here, so both see the same tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cascade_core.errors import TrainerError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_KEPT = ("<think>", "</think>")
+
+
+def load_model(path: str | Path, dtype: str = "float32") -> PreTrainedModel:
+    """The causal language model at `path`.
+
+    Raises:
+        TrainerError: there is none that can be read.
+    """
+    from transformers import AutoModelForCausalLM
+
+    with _explained(path, "model"):
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(str(path), dtype=dtype)
+    return model
+
+
+def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
+    """The tokenizer at `path`, padding on the left; `<eos>` pads where it has no padding token.
+
+    Raises:
+        TrainerError: there is none that can be read, or it has no end-of-text token.
+    """
+    from transformers import AutoTokenizer
+
+    with _explained(path, "tokenizer"):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(path), padding_side="left")
+    if tokenizer.eos_token_id is None:
+        raise TrainerError(f"the tokenizer in {path} has no end-of-text token; set eos_token in tokenizer_config.json")
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+@contextmanager
+def _explained(path: str | Path, what: str) -> Iterator[None]:
+    """Turns what transformers raises on an unreadable folder (many types) into one line."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, ImportError, SafetensorError) as e:
+        reason = " ".join(str(e).split())[:200] or type(e).__name__
+        raise TrainerError(f"no {what} can be read from {path} ({reason}); check the model setting") from e
+
+
+def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """Ids that end a response: the tokenizer's, and all that the model's generation settings name."""
+    config: Any = getattr(model, "generation_config", None)
+    named = getattr(config, "eos_token_id", None)
+    listed = [named] if isinstance(named, int) else list(named or [])
+    return sorted({int(tokenizer.eos_token_id), *listed})
+
+
+def context_length(model: PreTrainedModel) -> int | None:
+    """The longest sequence that the model reads, in tokens; `None` where its configuration does not say."""
+    length = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return length if isinstance(length, int) and length > 0 else None
+
+
+class Decoder:
+    """Response tokens to text: special tokens removed, `<think>` and `</think>` kept even where they are special."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._tokenizer = tokenizer
+        added = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+        kept = {tokenizer.convert_tokens_to_ids(tag) for tag in _KEPT}
+        self._dropped = (added | set(tokenizer.all_special_ids)) - kept
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """The text of one response."""
+        ids = [token for token in tokens if token not in self._dropped]
+        return str(self._tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    def texts(self, responses: Iterable[Sequence[int]]) -> list[str]:
+        """The texts of several responses, in order."""
+        return [self.text(tokens) for tokens in responses]
