@@ -1,17 +1,22 @@
 """The typed settings of a run: what `spec.yaml` says, checked. `spec.py` reads the file into these.
 
-Neutral words: every trainer translates them into its own flags. Unknown keys and impossible values are refused.
-Defaults of the RL settings are those of the recipe (arXiv 2512.13607, section 4.1.2 and appendix D).
+Neutral words: every trainer translates them into its own flags. Unknown keys and impossible values are refused here;
+what several keys must say together is `consistency.py`'s. Defaults of the RL settings are those of the recipe
+(arXiv 2512.13607, section 4.1.2 and appendix D).
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
 Positive = Annotated[int, Field(gt=0)]
 NonNegative = Annotated[int, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Share = Annotated[float, Field(gt=0)]
+Beta = Annotated[float, Field(ge=0, lt=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
 
 
@@ -24,17 +29,19 @@ class Settings(BaseModel):
 class InitTokenizer(Settings):
     """A tokenizer that the run makes itself: single characters, and the listed phrases as one token each."""
 
-    phrases: list[str] = Field(default=[], description="strings that are one token each, longest match first")
+    phrases: list[Annotated[str, Field(min_length=1)]] = Field(
+        default=[], description="strings that are one token each, longest match first"
+    )
 
 
 class InitModel(Settings):
     """A small Llama with random weights, made from the run's seed."""
 
-    hidden_size: Positive = 128
-    layers: Positive = 3
-    heads: Positive = 4
+    hidden_size: Positive = Field(128, description="width; a multiple of 2 × heads")
+    layers: Positive = Field(3, description="transformer blocks")
+    heads: Positive = Field(4, description="attention heads")
     context: Positive = Field(128, description="longest prompt plus response, tokens")
-    tokenizer: InitTokenizer = InitTokenizer()
+    tokenizer: InitTokenizer = Field(InitTokenizer(), description="the tokenizer that goes with it")
 
     @model_validator(mode="after")
     def _heads_divide(self) -> InitModel:
@@ -46,8 +53,8 @@ class InitModel(Settings):
 class Model(Settings):
     """The model that the first stage starts from: a path or hub name, or `init:`."""
 
-    path: str | None = Field(None, description="a local folder or a hub name")
-    init: InitModel | None = None
+    path: Annotated[str, Field(min_length=1)] | None = Field(None, description="a local folder or a hub name")
+    init: InitModel | None = Field(None, description="make a small model with random weights instead")
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Model:
@@ -59,95 +66,125 @@ class Model(Settings):
 class Sampling(Settings):
     """How a response is sampled. `top_k: 0` and `top_p: 1` switch the cut-offs off."""
 
-    temperature: Annotated[float, Field(ge=0)] = 1.0
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    top_k: NonNegative = 0
-    max_response_tokens: Positive = 1024
+    temperature: Annotated[float, Field(ge=0)] = Field(1.0, description="0 takes the likeliest token")
+    top_p: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="nucleus: the likeliest tokens of this mass")
+    top_k: NonNegative = Field(0, description="the k likeliest tokens; 0 for all")
+    max_response_tokens: Positive = Field(
+        1024, description="a response that is longer is cut, and counted as truncated"
+    )
 
 
 class Rollout(Sampling):
     """One rollout batch: `prompts_per_step` groups of `samples_per_prompt` responses."""
 
-    prompts_per_step: Positive = 128
-    samples_per_prompt: Annotated[int, Field(ge=2)] = 8
+    temperature: Annotated[float, Field(gt=0)] = Field(
+        1.0, description="above 0: a group of equal responses teaches nothing"
+    )
+    prompts_per_step: Positive = Field(128, description="groups per step")
+    samples_per_prompt: Annotated[int, Field(ge=2)] = Field(8, description="responses per group")
+
+
+def _pair(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 class Optim(Settings):
     """AdamW. The paper states betas and lr; warm-up, schedule, decay and clipping are not stated there."""
 
-    lr: Annotated[float, Field(gt=0)] = 2e-6
-    betas: tuple[float, float] = (0.9, 0.95)
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    warmup_steps: NonNegative = 0
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    lr: Annotated[float, Field(gt=0)] = Field(2e-6, description="peak learning rate")
+    betas: Annotated[tuple[Beta, Beta], BeforeValidator(_pair, json_schema_input_type=list[float])] = Field(
+        (0.9, 0.95), description="decay of AdamW's two moments"
+    )
+    weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="decoupled, as in AdamW")
+    warmup_steps: NonNegative = Field(0, description="steps over which lr rises from 0")
+    schedule: Literal["constant", "linear", "cosine"] = Field("constant", description="what lr does after warm-up")
     decay_steps: NonNegative = Field(
         0, description="linear only: the last steps over which lr falls to 0; 0 means all after warm-up"
     )
-    max_grad_norm: Annotated[float, Field(gt=0)] = 1.0
-
-    @field_validator("betas", mode="before")
-    @classmethod
-    def _pair(cls, value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
+    max_grad_norm: Annotated[float, Field(gt=0)] = Field(1.0, description="gradients are clipped to this norm")
 
 
 class SoftOverlong(Settings):
     """DAPO's soft punishment: from `limit - buffer` tokens on, up to `factor` is taken from the reward."""
 
-    buffer: Positive
-    factor: Annotated[float, Field(gt=0)] = 1.0
+    buffer: Positive = Field(description="tokens before the limit at which it begins")
+    factor: Annotated[float, Field(gt=0)] = Field(1.0, description="what is taken at the limit")
 
 
 class Soft(Settings):
     """`overlong: {soft: {buffer: …, factor: …}}`."""
 
-    soft: SoftOverlong
+    soft: SoftOverlong = Field(description="the reward falls over the last tokens before the limit")
+
+
+def _overlong_kind(value: Any) -> str:
+    return "soft" if isinstance(value, dict | Soft) else "word"
+
+
+Overlong = Annotated[
+    Annotated[Literal["mask", "zero", "keep"], Tag("word")] | Annotated[Soft, Tag("soft")],
+    Discriminator(_overlong_kind),
+]
 
 
 class Advantage(Settings):
-    """How rewards of a group become advantages (RECIPE 2; the paper leaves std type and epsilon open)."""
+    """How rewards of a group become advantages (the paper leaves std type and epsilon open)."""
 
-    std: Literal["sample", "population", "none"] = "sample"
-    epsilon: Annotated[float, Field(ge=0)] = 1e-4
-    shaping: Literal["none", "tanh"] = "none"
+    std: Literal["sample", "population", "none"] = Field("sample", description="which standard deviation divides")
+    epsilon: Annotated[float, Field(ge=0)] = Field(1e-4, description="added to the standard deviation")
+    shaping: Literal["none", "tanh"] = Field("none", description="what is done to the finished advantage")
+
+
+def _shares(value: Any) -> Any:
+    """One name, a list of names or a mapping, as a mapping of names to shares."""
+    if isinstance(value, str):
+        return {value: 1.0}
+    if isinstance(value, list):
+        if len({str(name) for name in value}) < len(value):
+            raise PydanticCustomError(
+                "domains_twice", "a domain is listed twice; give shares instead: {{name: 2, other: 1}}"
+            )
+        if not all(isinstance(name, str) for name in value):
+            raise PydanticCustomError("domains_names", "must be a list of domain names")
+        return dict.fromkeys(value, 1.0)
+    return value
 
 
 class Stage(Settings):
     """One training job, from the checkpoint of the one before."""
 
-    name: Name
-    kind: Literal["sft", "rl"] = "rl"
-    domains: dict[str, Annotated[float, Field(gt=0)]] = Field(description="name to share; a name or a list is accepted")
-    steps: Positive
-    seed: int | None = Field(None, description="default: the run's seed")
-    optim: Optim = Optim()
+    name: Name = Field(description="unique in the spec; the stage's folder is its number and this name")
+    kind: Literal["sft", "rl"] = Field("rl", description="imitate demonstrations, or maximise rewards")
+    domains: Annotated[
+        dict[str, Share],
+        Field(min_length=1),
+        BeforeValidator(_shares, json_schema_input_type=str | list[str] | dict[str, float]),
+    ] = Field(description="name to share; a name or a list is accepted")
+    steps: Positive = Field(description="updates of the weights")
+    seed: Seed | None = Field(None, description="default: the run's seed")
+    optim: Optim = Field(Optim(), description="the optimizer")
     batch_size: Positive = Field(64, description="sft only: demonstrations per update")
-    rollout: Rollout = Rollout()
-    loss: Literal["token", "token-group", "sequence"] = "token"
-    kl: Annotated[float, Field(ge=0)] = 0.0
-    entropy: Annotated[float, Field(ge=0)] = Field(0.0, description="only 0 is supported by trl")
-    overlong: Literal["mask", "zero", "keep"] | Soft = "zero"
-    advantage: Advantage = Advantage()
+    rollout: Rollout = Field(Rollout(), description="rl only: what is sampled for one update")
+    loss: Literal["token", "token-group", "sequence"] = Field(
+        "token",
+        description="rl only: the mean over all tokens of the step, of each group, or of each response",
+    )
+    kl: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="rl only: weight of the KL term to the stage's first model"
+    )
+    entropy: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="rl only: entropy bonus; only 0 is supported by trl"
+    )
+    overlong: Overlong = Field("zero", description="rl only: what becomes of a response that was cut")
+    advantage: Advantage = Field(Advantage(), description="rl only: rewards of a group to advantages")
     control: Literal["none", "permuted-rewards"] = Field(
-        "none", description="permuted-rewards: a control run, whose rewards are permuted across each batch"
+        "none",
+        description="rl only; permuted-rewards: a control run, whose rewards are permuted across each batch",
     )
     save_every: NonNegative = Field(10, description="steps between checkpoints inside the stage; 0 for none")
     micro_batch: Positive | None = Field(None, description="responses per backward pass; default: all of the step")
-    trainer: str | None = None
-    trainer_args: dict[str, Any] = {}
-
-    @field_validator("domains", mode="before")
-    @classmethod
-    def _shares(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return {value: 1.0}
-        if isinstance(value, list):
-            return dict.fromkeys(value, 1.0)
-        return (
-            {name: float(share) if type(share) is int else share for name, share in value.items()}
-            if isinstance(value, dict)
-            else value
-        )
+    trainer: str | None = Field(None, description="default: the run's trainer")
+    trainer_args: dict[str, Any] = Field({}, description="the trainer's own flags, passed through under its own names")
 
 
 class Scoring(Settings):
@@ -161,40 +198,61 @@ class Scoring(Settings):
         120.0, description="backstop per verdict; past it the sample could not be judged"
     )
     memory_mib: Positive = Field(1024, description="memory of one verdict beyond the worker's own")
-    max_error_rate: Annotated[float, Field(ge=0, le=1)] = 0.02
+    max_error_rate: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.02, description="share of samples that may fail to be judged before the run stops"
+    )
 
 
 class Evaluation(Settings):
     """What is measured of the starting model and after every stage."""
 
-    sampling: Sampling = Sampling()
+    sampling: Sampling = Field(Sampling(), description="where a benchmark does not say its own")
     benchmarks: list[str] | None = Field(
         None, description="names `domain/benchmark`; default: all of every domain in the spec"
     )
     limit: Positive | None = Field(None, description="at most so many tasks per benchmark")
     samples: Positive | None = Field(None, description="responses per task; default: the benchmark's own")
-    batch_size: Positive = 256
-    seed: int = Field(0, description="sampling seed; apart from the run's, so that stages and runs meet the same draws")
+    batch_size: Positive = Field(256, description="responses sampled at once")
+    seed: Seed = Field(
+        0, description="sampling seed; apart from the run's, so that stages and runs meet the same draws"
+    )
+
+
+def _options(value: Any) -> Any:
+    """`math:` with nothing after it means no options."""
+    if isinstance(value, dict):
+        return {name: {} if options is None else options for name, options in value.items()}
+    return value
+
+
+def _path(value: Any) -> Any:
+    return {"path": value} if isinstance(value, str) else value
 
 
 class Spec(Settings):
     """A whole run."""
 
-    name: Name
-    seed: int = 0
-    model: Model
-    trainer: str = "trl"
-    domains: dict[str, dict[str, Any]] = Field(description="domain name to its options")
-    stages: Annotated[list[Stage], Field(min_length=1)]
-    scoring: Scoring = Scoring()
-    evaluation: Evaluation = Evaluation()
+    name: Name = Field(description="the run's folder is `runs/<name>` unless told otherwise")
+    seed: Seed = Field(0, description="drawing, initial weights and sampling of all stages follow from it")
+    model: Annotated[Model, BeforeValidator(_path, json_schema_input_type=Model | str)] = Field(
+        description="what the first stage starts from; text is short for `path`"
+    )
+    trainer: str = Field("trl", description="who updates weights; `cascade plugins` lists those that are installed")
+    domains: Annotated[
+        dict[Name, dict[str, Any]],
+        Field(min_length=1),
+        BeforeValidator(_options, json_schema_input_type=dict[str, dict[str, Any] | None]),
+    ] = Field(description="domain name to its options; all that are listed are measured after every stage")
+    stages: Annotated[list[Stage], Field(min_length=1, max_length=99)] = Field(description="in the order of training")
+    scoring: Scoring = Field(Scoring(), description="limits of the verifiers")
+    evaluation: Evaluation = Field(Evaluation(), description="what is measured")
 
-    @field_validator("domains", mode="before")
-    @classmethod
-    def _options(cls, value: Any) -> Any:
-        return {name: options or {} for name, options in value.items()} if isinstance(value, dict) else value
+    @model_validator(mode="after")
+    def _consistent(self) -> Spec:
+        from cascade_core.consistency import problems
 
-    @field_validator("model", mode="before")
-    @classmethod
-    def _path(cls, value: Any) -> Any:
-        return {"path": value} if isinstance(value, str) else value
+        found = list(problems(self))
+        if found:
+            text = "; ".join(f"{'.'.join(map(str, where))}: {what}" for where, what in found)
+            raise PydanticCustomError("inconsistent", "{text}", {"text": text, "problems": found})
+        return self

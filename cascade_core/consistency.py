@@ -1,0 +1,122 @@
+"""What the settings of a spec must say together: names that meet, numbers that fit, settings that belong to the stage.
+
+Each function yields (path of keys, what is wrong); `settings.Spec` refuses a spec for which any of them yields. What
+one value may be by itself is `settings.py`'s; what needs the plugins (options, benchmarks, trainers) is `spec.check`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cascade_core.nearest import suggestion
+
+if TYPE_CHECKING:
+    from cascade_core.settings import Spec, Stage
+
+Where = tuple[str | int, ...]
+Problem = tuple[Where, str]
+
+# Settings that a stage of the other kind would silently ignore: refused there, default or not.
+ONLY = {
+    "rl": ("rollout", "loss", "kl", "entropy", "overlong", "advantage", "control"),
+    "sft": ("batch_size",),
+}
+
+
+def problems(spec: Spec) -> Iterator[Problem]:
+    """Everything that does not fit together, in the order of the spec."""
+    yield from _names(spec)
+    for index, stage in enumerate(spec.stages):
+        where = ("stages", index)
+        yield from _belongs(stage, where)
+        yield from _known_domains(spec, stage, where)
+        yield from _optim(stage, where)
+        if stage.kind == "rl":
+            yield from _lengths(spec, stage, where)
+    yield from _evaluation(spec)
+
+
+def _names(spec: Spec) -> Iterator[Problem]:
+    seen: dict[str, int] = {}
+    for index, stage in enumerate(spec.stages):
+        first = seen.setdefault(stage.name.casefold(), index)
+        if first != index:
+            yield (
+                ("stages", index, "name"),
+                f"stage {index + 1} is called {stage.name!r} like stage {first + 1}, and names must be unique",
+            )
+
+
+def _belongs(stage: Stage, where: Where) -> Iterator[Problem]:
+    for kind, keys in ONLY.items():
+        for key in keys:
+            if stage.kind != kind and key in stage.model_fields_set:
+                yield (
+                    (*where, key),
+                    f"{key!r} is a setting of {kind} stages, and this stage is of kind {stage.kind!r}",
+                )
+
+
+def _known_domains(spec: Spec, stage: Stage, where: Where) -> Iterator[Problem]:
+    for name in stage.domains:
+        if name not in spec.domains:
+            hint = suggestion(name, spec.domains)
+            yield (*where, "domains", name), f"domain {name!r} is not among the spec's domains{hint}"
+
+
+def _optim(stage: Stage, where: Where) -> Iterator[Problem]:
+    optim = stage.optim
+    if optim.warmup_steps > stage.steps:
+        yield (
+            (*where, "optim", "warmup_steps"),
+            f"must be at most the stage's steps ({stage.steps}), found {optim.warmup_steps}",
+        )
+    elif optim.decay_steps and optim.schedule != "linear":
+        yield (
+            (*where, "optim", "decay_steps"),
+            f"belongs to schedule 'linear', and the schedule is {optim.schedule!r}",
+        )
+    elif optim.warmup_steps + optim.decay_steps > stage.steps:
+        yield (
+            (*where, "optim", "decay_steps"),
+            f"warm-up and decay together must be at most the stage's steps ({stage.steps}),"
+            f" found {optim.warmup_steps} + {optim.decay_steps}",
+        )
+
+
+def _lengths(spec: Spec, stage: Stage, where: Where) -> Iterator[Problem]:
+    limit = stage.rollout.max_response_tokens
+    if not isinstance(stage.overlong, str) and stage.overlong.soft.buffer >= limit:
+        yield (
+            (*where, "overlong", "soft", "buffer"),
+            f"must be below rollout.max_response_tokens ({limit}), found {stage.overlong.soft.buffer}",
+        )
+    yield from _context(spec, limit, (*where, "rollout", "max_response_tokens"))
+
+
+def _context(spec: Spec, limit: int, where: Where) -> Iterator[Problem]:
+    init = spec.model.init
+    if init is not None and limit >= init.context:
+        yield (
+            where,
+            f"must be below the model's context ({init.context}), which holds the prompt too, found {limit}",
+        )
+
+
+def _evaluation(spec: Spec) -> Iterator[Problem]:
+    sampling = spec.evaluation.sampling
+    if "max_response_tokens" in sampling.model_fields_set:  # left alone, each benchmark may say its own
+        yield from _context(spec, sampling.max_response_tokens, ("evaluation", "sampling", "max_response_tokens"))
+    for index, name in enumerate(spec.evaluation.benchmarks or ()):
+        domain, slash, benchmark = name.partition("/")
+        if not (domain and slash and benchmark):
+            yield ("evaluation", "benchmarks", index), f"must be 'domain/benchmark', found {name!r}"
+        elif domain not in spec.domains:
+            hint = suggestion(domain, spec.domains)
+            yield (
+                ("evaluation", "benchmarks", index),
+                f"domain {domain!r} is not among the spec's domains{hint}",
+            )
+        elif name in (spec.evaluation.benchmarks or ())[:index]:
+            yield ("evaluation", "benchmarks", index), f"benchmark {name!r} is listed twice"

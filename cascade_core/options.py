@@ -1,0 +1,144 @@
+"""Options of a domain: the fields of its dataclass, checked and typed before the domain is built.
+
+The annotation of a field says what is allowed (`Literal["boxed", "stated"]`, `list[int]`, `float | None`); values come
+from YAML or JSON, strictly: text is no number. A field with an annotation that cannot be resolved is passed on as it is.
+pydantic is imported only when there is an option to check.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Any
+
+from cascade_core.domain import Domain
+from cascade_core.errors import SpecError
+from cascade_core.nearest import suggestion
+
+Where = tuple[str | int, ...]
+Problem = tuple[Where, str]
+
+
+def check_options(cls: type[Domain], options: Mapping[str, Any]) -> None:
+    """Refuses options that are no field of the domain, or have a value that the field's annotation does not allow.
+
+    Raises:
+        SpecError: names the option, what was found, and what is allowed or the nearest name.
+    """
+    for _, what in problems(cls, options):
+        raise SpecError(f"domain {cls.name!r}: {what}")
+
+
+def problems(cls: type[Domain], options: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong with the options: (path of keys inside them, sentence)."""
+    allowed = {field.name: field for field in _fields(cls)}
+    for name, value in options.items():
+        if name not in allowed:
+            yield (name,), f"unknown option {name!r}{suggestion(name, allowed)}"
+        else:
+            yield from _converted(cls, name, value)[1]
+    for name, field in allowed.items():
+        if name not in options and field.default is MISSING and field.default_factory is MISSING:
+            yield (), f"option {name!r} must be given: the domain has no default for it"
+
+
+def typed(cls: type[Domain], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as their annotations want them: a list as a tuple, text as a `Path`, a mapping as a dataclass.
+
+    Raises:
+        SpecError: see `check_options`.
+    """
+    check_options(cls, options)
+    return {name: _converted(cls, name, value)[0] for name, value in options.items()}
+
+
+def schema(cls: type[Domain]) -> dict[str, Any]:
+    """The JSON Schema of the options: an object that allows the fields and nothing else."""
+    from pydantic import TypeAdapter
+    from pydantic.errors import PydanticUserError
+
+    properties: dict[str, Any] = {}
+    for field in _fields(cls):
+        adapter = _adapter(cls, field.name)
+        try:
+            properties[field.name] = adapter.json_schema(mode="validation") if isinstance(adapter, TypeAdapter) else {}
+        except PydanticUserError:  # a type that JSON Schema has no word for
+            properties[field.name] = {}
+        properties[field.name].pop("title", None)
+        if field.default is not MISSING and _is_json(field.default):
+            properties[field.name]["default"] = field.default
+    return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
+
+
+def _fields(cls: type[Domain]) -> list[Field[Any]]:
+    return [field for field in fields(cls) if field.init] if is_dataclass(cls) else []
+
+
+def _converted(cls: type[Domain], name: str, value: Any) -> tuple[Any, list[Problem]]:
+    """The value as the field wants it, and what is wrong with it."""
+    adapter = _adapter(cls, name)
+    if adapter is None:
+        return value, []
+    from pydantic import ValidationError
+
+    try:
+        return adapter.validate_json(json.dumps(value), strict=True), []
+    except ValidationError as error:
+        return value, _said(name, value, error.errors(include_url=False))
+    except (TypeError, ValueError):  # no JSON value: given by a program, not by a spec
+        return value, []
+
+
+def _said(name: str, value: Any, items: Sequence[Any]) -> list[Problem]:
+    """pydantic's errors about one option as sentences; the members of a union that all failed are said once."""
+    from cascade_core.refusals import sentence, shown
+
+    if len({item["loc"] for item in items}) > 1 and not isinstance(value, dict | list):
+        wanted = [sentence(item).removeprefix("must be ").partition(", found")[0] for item in items]
+        return [((name,), f"option {name!r} must be {' or '.join(dict.fromkeys(wanted))}, found {shown(value)}")]
+    found = []
+    for item in items[:3]:
+        inside = tuple(_inside(value, item["loc"]))
+        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in inside)
+        found.append(((name, *inside), f"option {name + place!r} {sentence(item)}"))
+    return found
+
+
+def _inside(value: Any, loc: Where) -> Iterator[str | int]:
+    """The steps of pydantic's `loc` that are keys and positions of the value; the others name members of unions."""
+    for step in loc:
+        here: Any = step
+        if (isinstance(value, dict) and step in value) or (
+            isinstance(value, list) and isinstance(step, int) and step < len(value)
+        ):
+            yield step
+            value = value[here]
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return bool(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        return False
+
+
+@functools.cache
+def _adapter(cls: type[Domain], name: str) -> Any:
+    """What checks one option; `None` where its annotation cannot be resolved or is nothing that pydantic knows."""
+    from pydantic import ConfigDict, TypeAdapter
+    from pydantic.errors import PydanticUserError
+
+    try:
+        hint = typing.get_type_hints(cls, include_extras=True)[name]
+    except (NameError, TypeError, AttributeError, SyntaxError, KeyError):
+        return None
+    try:
+        return TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
+    except PydanticUserError:
+        try:
+            return TypeAdapter(hint)
+        except PydanticUserError:
+            return None

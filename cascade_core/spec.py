@@ -1,0 +1,253 @@
+"""A spec file to typed settings, and back: `load`, `check`, `dump`, `schema`.
+
+`load` needs no plugin: YAML, `--set`, keys, types, ranges and what must fit together. `check` asks the plugins: whether
+domains, options, trainers and benchmarks exist and take what the spec gives them; it builds each domain and loads no
+task. Whatever is wrong is refused before anything starts, all of it at once, each on a line of its own:
+`file:line:column: where: what was found, what is allowed`.
+
+Text in `model` and in the options of domains that begins with `./` or `../` is a path from the spec's folder (after
+`--set`: from the working directory). All other text is left as it is, since a hub name looks like a path.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from cascade_core import options, overrides
+from cascade_core.document import Document, Where, read
+from cascade_core.domain import Benchmark, Domain
+from cascade_core.errors import PluginError, SpecError
+from cascade_core.nearest import suggestion
+from cascade_core.plugins import Registry, registry
+from cascade_core.refusals import Refusal, refusals
+from cascade_core.settings import Sampling, Spec
+
+
+def load(path: Path, settings: Iterable[str] = ()) -> Spec:
+    """The spec in a YAML file.
+
+    Args:
+        settings: `path=value` as after `--set`; they replace what the file says.
+
+    Raises:
+        SpecError: whatever is wrong with it, one line each.
+    """
+    document = _document(path, settings)
+    try:
+        return Spec.model_validate(document.data)
+    except ValidationError as error:
+        raise _refused(document, refusals(error, document.data, Spec)) from None
+
+
+def check(
+    spec: Spec, path: Path | None = None, settings: Iterable[str] = (), found: Registry | None = None
+) -> dict[str, Domain]:
+    """Asks the plugins whether they can do what the spec says; gives back the domains, built.
+
+    Args:
+        path: the spec file, so that refusals name its lines; `settings` as for `load`.
+        found: the plugins to ask; the default is everything installed.
+
+    Raises:
+        SpecError: all that is wrong, one line each.
+        PluginError: the spec is right, and a plugin that it needs is broken or missing.
+    """
+    document = _document(path, settings) if path else Document("spec", spec.model_dump(mode="json"))
+    found = found or registry()
+    domains: dict[str, Domain] = {}
+    wrong = [*_build(spec, found, domains), *_trainers(spec, found)]
+    if len(domains) == len(spec.domains):
+        wrong += _benchmarks(spec, domains)
+    if wrong:
+        raise _refused(document, wrong)
+    return domains
+
+
+def dump(spec: Spec) -> str:
+    """The spec as YAML that `load` reads back to an equal spec; what was left to its default is left out."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.width = 110
+    out = io.StringIO()
+    yaml.dump(spec.model_dump(mode="json", exclude_unset=True), out)
+    return out.getvalue()
+
+
+def schema(found: Registry | None = None) -> dict[str, Any]:
+    """The JSON Schema of a spec file; the options of the domains in `found` are part of it.
+
+    The schema says what may stand where. What must fit together (names of stages, say) only `load` checks.
+    """
+    whole = Spec.model_json_schema(mode="validation")
+    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole, "title": "cascade-rl spec"}
+    known = {}
+    for name in found.names("domain") if found else ():
+        try:
+            known[name] = options.schema(found.domain(name)) if found else {}
+        except PluginError:  # two plugins offer the name: `cascade plugins` says so
+            continue
+    if known:
+        whole["properties"]["domains"]["properties"] = known
+    return whole
+
+
+def _document(path: Path, settings: Iterable[str]) -> Document:
+    document = read(path)
+    if document.data is None:
+        raise SpecError(f"{path}: empty; a spec needs at least name, model, domains and stages")
+    if not isinstance(document.data, dict):
+        found = "a list" if isinstance(document.data, list) else "a single value"
+        raise SpecError(
+            f"{document.where(())}: a spec is a mapping with name, model, domains and stages, found {found}"
+        )
+    _resolve(document.data, path.parent)
+    overrides.apply(document, settings)
+    _resolve(document.data, Path())
+    return document
+
+
+def _resolve(data: dict[str, Any], folder: Path) -> None:
+    """Makes the paths in `model` and in the options of domains absolute; `folder` is what they start from."""
+    for key in ("model", "domains"):
+        if key in data:
+            data[key] = _absolute(data[key], folder)
+
+
+def _absolute(value: Any, folder: Path) -> Any:
+    if isinstance(value, str) and value.startswith(("./", "../")):
+        return str((folder / value).resolve())
+    if isinstance(value, list):
+        return [_absolute(item, folder) for item in value]
+    if isinstance(value, dict):
+        return {key: _absolute(item, folder) for key, item in value.items()}
+    return value
+
+
+def _refused(document: Document, wrong: Iterable[Refusal]) -> SpecError:
+    """One error for all refusals, in the order of the file, none said twice."""
+    lines = {}
+    for refusal in wrong:
+        place = document.where(refusal.where, key=refusal.is_key)
+        dotted = _dotted(document.data, refusal.where)
+        lines[f"{place}: {dotted}{': ' if dotted else ''}{refusal.what}"] = _position(place)
+    return SpecError("\n".join(sorted(lines, key=lambda line: lines[line])))
+
+
+def _position(place: str) -> tuple[int, int]:
+    match = re.search(r":(\d+):(\d+)$", place)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _dotted(data: Any, where: Where) -> str:
+    """`stages.math.rollout.top_p`: a stage goes by its name where it has one, else by its number from 1."""
+    parts = []
+    for step in where:
+        if isinstance(step, int):
+            item = data[step] if isinstance(data, list) and step < len(data) else None
+            name = item.get("name") if isinstance(item, dict) else None
+            parts.append(name if isinstance(name, str) else str(step + 1))
+        else:
+            parts.append(step)
+        inside = isinstance(data, list | dict) and not (isinstance(data, dict) and step not in data)
+        data = data[step] if inside else None
+    return ".".join(parts)
+
+
+def _build(spec: Spec, found: Registry, domains: dict[str, Domain]) -> Iterator[Refusal]:
+    """Builds every domain into `domains`; yields what stands in the way."""
+    for name, given in spec.domains.items():
+        where: Where = ("domains", name)
+        try:
+            cls = found.domain(name)
+            wrong = list(options.problems(cls, given))
+            yield from (Refusal((*where, *inner), what, is_key=len(inner) == 1) for inner, what in wrong)
+            if not wrong:
+                domains[name] = found.build(found.reference(name, given))
+        except (PluginError, SpecError) as cause:
+            yield Refusal((*where, *_meant(given, str(cause))), str(cause), is_key=True)
+
+
+def _meant(given: Mapping[str, Any], message: str) -> Where:
+    """The option that a domain's own refusal speaks of: the one whose name stands in it."""
+    return next(((name,) for name in given if re.search(rf"\b{re.escape(name)}\b", message)), ())
+
+
+def _trainers(spec: Spec, found: Registry) -> Iterator[Refusal]:
+    for index, stage in enumerate(spec.stages):
+        where: Where = ("stages", index)
+        named: Where = (*where, "trainer") if stage.trainer else ("trainer",)
+        try:
+            trainer = found.trainer(stage.trainer or spec.trainer)
+        except PluginError as cause:
+            yield Refusal(named, str(cause))
+            continue
+        if stage.kind not in trainer.kinds:
+            kinds = ", ".join(trainer.kinds)
+            yield Refusal(
+                (*where, "kind"),
+                f"trainer {trainer.name!r} has no stages of kind {stage.kind!r} (it has: {kinds})",
+            )
+            continue
+        try:
+            trainer().settings(stage)
+        except SpecError as cause:
+            yield Refusal((*where, *_setting(str(cause))), str(cause))
+
+
+def _setting(message: str) -> Where:
+    """The setting of a stage that a trainer's refusal speaks of, where it names one as `trainer_args.x` or `kl`."""
+    from cascade_core.settings import Stage
+
+    match = re.search(r"\btrainer_args\W+(\w+)", message)
+    if match:
+        return ("trainer_args", match[1])
+    return next(((name,) for name in Stage.model_fields if re.search(rf"\b{name}\b", message) and name != "name"), ())
+
+
+def _benchmarks(spec: Spec, domains: Mapping[str, Domain]) -> Iterator[Refusal]:
+    """What is wrong with the names that the spec gives and with the benchmarks themselves."""
+    offered = {
+        f"{name}/{benchmark.name}": benchmark for name, domain in domains.items() for benchmark in domain.benchmarks()
+    }
+    for index, name in enumerate(spec.evaluation.benchmarks or ()):
+        if name not in offered:
+            yield Refusal(
+                ("evaluation", "benchmarks", index),
+                f"no benchmark is called {name!r}{suggestion(name, offered)}",
+            )
+    for name, benchmark in offered.items():
+        if spec.evaluation.benchmarks is None or name in spec.evaluation.benchmarks:
+            yield from (
+                Refusal(("domains", name.partition("/")[0]), what, is_key=True)
+                for what in _benchmark(spec, name, benchmark)
+            )
+
+
+def _benchmark(spec: Spec, name: str, benchmark: Benchmark) -> Iterator[str]:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", benchmark.name):
+        yield f"benchmark {name!r} must be called by letters, digits, '_', '.' and '-': its name becomes a file's"
+    unknown = [key for key in benchmark.sampling if key not in Sampling.model_fields]
+    if unknown:
+        yield f"benchmark {name!r} sets sampling {unknown[0]!r}{suggestion(unknown[0], Sampling.model_fields)}"
+        return
+    try:
+        sampling = Sampling.model_validate({**spec.evaluation.sampling.model_dump(), **benchmark.sampling})
+    except ValidationError as error:
+        (first, *_) = refusals(error, dict(benchmark.sampling), Sampling)
+        yield f"benchmark {name!r} sets sampling {'.'.join(map(str, first.where))}, which {first.what}"
+        return
+    init = spec.model.init
+    if init is not None and sampling.max_response_tokens >= init.context:
+        yield (
+            f"benchmark {name!r} samples up to {sampling.max_response_tokens} tokens, and the model's context is {init.context};"
+            " set evaluation.sampling.max_response_tokens"
+        )
