@@ -1,29 +1,31 @@
 """Finds plugins through the entry-point group `cascade_core`, keeps the broken ones, and looks things up by name.
 
-Entry points are loaded one at a time, in name order. One that fails to import, misspells a hook or returns something
-that is no class of ours is kept as a broken `Plugin` with its distribution and cause: it stops only what needs it.
-Two plugins that offer one name are an error naming both, raised when that name is asked for.
+Distributions are read and entry points loaded one at a time, in name order. One that fails to import, misspells a hook or
+returns something that is no class of ours is kept as a broken `Plugin` with its distribution and cause: it stops only
+what needs it. Two plugins that offer one name are an error naming both, raised when that name is asked for. What a
+plugin prints while it is loaded goes to standard error.
 
-This module loads no heavy library; a plugin's top module is expected not to do so either.
+This module loads no heavy library; a plugin's top module is expected not to do so either. How one entry point becomes
+classes is `offers.py`'s; what options a domain takes is `options.py`'s.
 """
 
 from __future__ import annotations
 
-import difflib
 import functools
-import inspect
-import traceback
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distributions, metadata
 from typing import Any
 
-import pluggy
-
-from cascade_core import hookspecs
 from cascade_core.domain import Domain, DomainRef
-from cascade_core.errors import ContractError, PluginBroken, PluginConflict, PluginNotFound, SpecError
+from cascade_core.errors import CascadeError, PluginBroken, PluginConflict, PluginNotFound, SpecError
+from cascade_core.hookspecs import PROJECT
+from cascade_core.nearest import hint
+from cascade_core.offers import Failure, Offer, failure_of, offers_of
+from cascade_core.options import check_options, typed
 from cascade_core.trainers import Trainer
+
+__all__ = ["KINDS", "Plugin", "Registry", "check_options", "registry"]
 
 KINDS = ("domain", "trainer", "command")
 
@@ -40,13 +42,8 @@ class Plugin:
     error: str = ""
     trace: str = ""
 
-
-@dataclass(frozen=True)
-class _Offer:
-    kind: str
-    name: str
-    thing: Any
-    plugin: Plugin
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version} (entry point {self.entry!r})"
 
 
 class Registry:
@@ -57,40 +54,54 @@ class Registry:
     """
 
     def __init__(self, entries: Iterable[EntryPoint] | None = None) -> None:
-        found = entry_points(group=hookspecs.PROJECT) if entries is None else entries
-        self._offers: list[_Offer] = []
+        self._offers: list[tuple[Offer, Plugin]] = []
         self.plugins: list[Plugin] = []
+        found: list[EntryPoint] = []
+        for item in _installed() if entries is None else entries:
+            if isinstance(item, Plugin):
+                self.plugins.append(item)
+            else:
+                found.append(item)
         for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):
             plugin, offers = _load(entry)
             self.plugins.append(plugin)
-            self._offers += [_Offer(kind, name, thing, plugin) for kind, name, thing in offers]
+            self._offers += [(offer, plugin) for offer in offers]
 
     def names(self, kind: str) -> list[str]:
         """The names of that kind, sorted."""
-        return sorted({offer.name for offer in self._offers if offer.kind == kind})
+        return sorted({offer.name for offer, _ in self._offers if offer.kind == kind})
+
+    def owners(self, kind: str, name: str) -> list[Plugin]:
+        """The plugins that offer the name: none, one, or those that are in each other's way."""
+        return [plugin for offer, plugin in self._offers if (offer.kind, offer.name) == (kind, name)]
 
     def find(self, kind: str, name: str) -> tuple[Any, Plugin]:
         """The class or function called `name`, and the plugin that offers it.
 
         Raises:
             PluginConflict: two plugins offer the name.
+            PluginBroken: none does, and a broken one is called like it.
             PluginNotFound: none does; names the nearest, and any broken plugin that might have.
         """
-        offers = [offer for offer in self._offers if offer.kind == kind and offer.name == name]
+        offers = [(offer, plugin) for offer, plugin in self._offers if (offer.kind, offer.name) == (kind, name)]
         if len(offers) > 1:
-            owners = " and ".join(_owner(offer.plugin) for offer in offers)
-            raise PluginConflict(f"{kind} {name!r} is offered by {owners}; uninstall one of them")
+            owners = " and ".join(str(plugin) for _, plugin in offers)
+            raise PluginConflict(f"{kind} {name!r} is offered by {owners}; uninstall or rename one of them")
         if not offers:
-            raise PluginNotFound(self._absent(kind, name))
-        return offers[0].thing, offers[0].plugin
+            raise self._absent(kind, name)
+        return offers[0][0].thing, offers[0][1]
 
-    def _absent(self, kind: str, name: str) -> str:
+    def _absent(self, kind: str, name: str) -> PluginBroken | PluginNotFound:
+        broken = [plugin for plugin in self.plugins if plugin.error]
+        for plugin in broken:
+            if name in (plugin.entry, plugin.distribution.removeprefix("cascade-plugin-")):
+                return PluginBroken(f"{kind} {name!r} could not be loaded: {plugin} is broken: {plugin.error}")
         known = self.names(kind)
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f", did you mean {near[0]!r}" if near else ""
-        broken = "".join(f"; {_owner(plugin)} is broken: {plugin.error}" for plugin in self.plugins if plugin.error)
-        install = f"; try: pip install cascade-plugin-{name}" if kind == "domain" and not near else ""
-        return f"no {kind} is called {name!r}{hint} (installed: {', '.join(known) or 'none'}){install}{broken}"
+        others = "".join(f"; {plugin} is broken: {plugin.error}" for plugin in broken)
+        return PluginNotFound(
+            f"no {kind} is called {name!r}{hint(name, known)} (installed: {', '.join(known) or 'none'})"
+            f"{_how_to_install(name)}{others}"
+        )
 
     def domain(self, name: str) -> type[Domain]:
         """The domain class called `name`; see `find` for what is raised."""
@@ -99,10 +110,6 @@ class Registry:
     def trainer(self, name: str) -> type[Trainer]:
         """The trainer class called `name`; see `find` for what is raised."""
         return self.find("trainer", name)[0]  # type: ignore[no-any-return]
-
-    def commands(self) -> dict[str, Callable[[], object]]:
-        """Sub-commands that plugins add, by name; a name that two of them offer raises `PluginConflict`."""
-        return {name: self.find("command", name)[0] for name in self.names("command")}
 
     def reference(self, name: str, options: Mapping[str, Any] | None = None) -> DomainRef:
         """What another process needs to rebuild the domain."""
@@ -114,7 +121,7 @@ class Registry:
 
         Raises:
             PluginBroken: another version is installed here than where `ref` was made, or the constructor fails.
-            SpecError: an option that the domain does not have.
+            SpecError: an option that the domain does not have, or a value that it refuses.
         """
         cls, plugin = self.find("domain", ref.name)
         if ref.version and (plugin.distribution, plugin.version) != (ref.distribution, ref.version):
@@ -122,74 +129,65 @@ class Registry:
                 f"domain {ref.name!r} is {plugin.distribution} {plugin.version} here,"
                 f" and {ref.distribution} {ref.version} where the run was started; install the same version"
             )
-        check_options(cls, ref.options)
+        options = typed(cls, ref.options)
         try:
-            return cls(**ref.options)  # type: ignore[no-any-return]
-        except SpecError:
+            return cls(**options)  # type: ignore[no-any-return]
+        except CascadeError:
             raise
         except (TypeError, ValueError, OSError, LookupError) as cause:
-            raise SpecError(f"domain {ref.name!r} refuses its options: {cause}") from cause
+            raise SpecError(f"domain {ref.name!r} refuses its options: {failure_of(cause).message}") from cause
+        except Exception as cause:
+            raise PluginBroken(f"domain {ref.name!r} of {plugin} cannot be built: {failure_of(cause).error}") from cause
 
 
-def check_options(cls: type[Domain], options: Mapping[str, Any]) -> None:
-    """Refuses options that are no field of the domain.
-
-    Raises:
-        SpecError: names the option, and the nearest one that exists.
-    """
-    allowed = [f.name for f in fields(cls) if f.init] if is_dataclass(cls) else []
-    for option in options:
-        if option not in allowed:
-            near = difflib.get_close_matches(option, allowed, n=1)
-            hint = f", did you mean {near[0]!r}" if near else ""
-            raise SpecError(
-                f"domain {cls.name!r} has no option {option!r}{hint} (allowed: {', '.join(allowed) or 'none'})"
-            )
-
-
-def _owner(plugin: Plugin) -> str:
-    return f"{plugin.distribution} {plugin.version} (entry point {plugin.entry!r})"
-
-
-def _load(entry: EntryPoint) -> tuple[Plugin, list[tuple[str, str, Any]]]:
-    dist = entry.dist
-    plugin = Plugin(entry.name, entry.value, dist.name if dist else "unknown", dist.version if dist else "unknown")
+def _how_to_install(name: str) -> str:
+    """The command that brings the name, where cascade-rl has an extra of that name: no stranger's package is guessed."""
     try:
-        offers = _offers(entry.load(), entry.name)
-    except (
-        Exception,
-        SystemExit,
-    ) as cause:  # a stranger's import may raise anything; it is kept, shown and never hidden
-        error = f"{type(cause).__name__}: {cause}".strip().splitlines()[0]
-        return _replace(plugin, error=error, trace=traceback.format_exc()), []
-    grouped = {kind: tuple(sorted(name for k, name, _ in offers if k == kind)) for kind in KINDS}
-    return _replace(plugin, offers={kind: names for kind, names in grouped.items() if names}), offers
+        extras = metadata("cascade-rl").get_all("Provides-Extra") or []
+    except PackageNotFoundError:
+        return ""
+    return f"; pip install 'cascade-rl[{name}]' brings it" if name in extras else ""
 
 
-def _replace(plugin: Plugin, **changes: Any) -> Plugin:
-    return Plugin(**{**{f.name: getattr(plugin, f.name) for f in fields(plugin)}, **changes})
+def _installed() -> Iterator[EntryPoint | Plugin]:
+    """Our entry points of every distribution; one whose list of entry points is damaged is a broken plugin."""
+    seen = set()
+    for dist in distributions():
+        try:
+            name = dist.metadata["Name"] or ""
+            text = dist.read_text("entry_points.txt") or ""
+            key = name.replace("_", "-").replace(".", "-").lower()
+            if key in seen:  # a second copy further down the path is not what gets imported
+                continue
+            seen.add(key)
+            entries = [entry for entry in dist.entry_points if entry.group == PROJECT] if PROJECT in text else []
+        except Exception as cause:  # noqa: BLE001 - a damaged stranger must not take the others with it
+            failure = failure_of(cause)
+            yield Plugin(
+                "", "", *_identity(dist), error=f"its metadata cannot be read: {failure.error}", trace=failure.trace
+            )
+            continue
+        yield from entries
 
 
-def _offers(module: Any, name: str) -> list[tuple[str, str, Any]]:
-    """What one module offers, as (kind, name, class); a manager of its own, so that a failure stays here."""
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
-    manager.add_hookspecs(hookspecs)
-    manager.register(module, name=name)
-    manager.check_pending()
-    offers: list[tuple[str, str, Any]] = []
-    for kind, base, hook in (
-        ("domain", Domain, manager.hook.cascade_domains),
-        ("trainer", Trainer, manager.hook.cascade_trainers),
-    ):
-        for cls in (cls for result in hook() for cls in result):
-            if not (isinstance(cls, type) and issubclass(cls, base)) or inspect.isabstract(cls):
-                raise ContractError(f"{hook.name} must return concrete {kind} classes, found {cls!r}")
-            if not isinstance(getattr(cls, "name", None), str) or not cls.name:
-                raise ContractError(f"{kind} class {cls.__qualname__} has no name")
-            offers.append((kind, cls.name, cls))
-    for result in manager.hook.cascade_commands():
-        offers += [("command", command, build) for command, build in result.items()]
-    return offers
+def _identity(dist: Distribution | None) -> tuple[str, str]:
+    """Name and version of a distribution, as far as they can be read."""
+    try:
+        return (dist.metadata["Name"] or "unknown", dist.version or "unknown") if dist else ("unknown", "unknown")
+    except Exception:  # noqa: BLE001 - whatever a damaged distribution raises, it has no name
+        return str(getattr(dist, "_path", "unknown")).rpartition("/")[2], "unknown"
+
+
+def _load(entry: EntryPoint) -> tuple[Plugin, list[Offer]]:
+    plugin = Plugin(entry.name, entry.value, *_identity(entry.dist))
+    found = offers_of(entry)
+    if isinstance(found, Failure):
+        fix = ""
+        if found.missing and found.missing == entry.value.partition(":")[0].strip():
+            fix = f"; its files are gone and its metadata is not: pip uninstall {plugin.distribution}"
+        return replace(plugin, error=found.error + fix, trace=found.trace), []
+    grouped = {kind: tuple(sorted(offer.name for offer in found if offer.kind == kind)) for kind in KINDS}
+    return replace(plugin, offers={kind: names for kind, names in grouped.items() if names}), found
 
 
 @functools.cache
