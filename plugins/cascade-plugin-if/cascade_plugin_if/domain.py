@@ -1,0 +1,108 @@
+"""The domain `if`: instruction following. Tasks are prompts with verifiable instructions; rules decide, no model does.
+
+Tasks come from files or hub data sets in the public format of IFEval (`data.py`), or from the generator
+(`generator.py`); the verdict is that of `verdict.py`. Options are the fields of `IFDomain`. Importing this module loads
+no verifier and no data library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, ClassVar
+
+from cascade_core import Benchmark, Demonstration, Domain, Response, Score, Task
+from cascade_core.errors import UsageError
+
+
+@dataclass
+class IFDomain(Domain):
+    """Instruction following.
+
+    Attributes:
+        data: a JSONL or Parquet file, or the name of a hub data set, in the public format; `""` uses the generator.
+        eval_data: the same for the benchmark `ifeval`; without it one prompt in five of `data` is held out.
+        generator: settings of the generator: `level` (`tiny`, `easy`, `full`), `constraints` ([least, most]),
+            `families` (ids or groups to draw from), `size` (how many tasks; 0 is as many as there are).
+        noise: share of the demonstrations that break one of their instructions. A setting for teaching examples: it
+            leaves room for what reinforcement learning then gains. Real data has no use for it.
+        eval_limit: how many tasks the benchmarks take; 0 is all.
+        eval_samples: how many answers a task is given in evaluation.
+
+    Raises:
+        UsageError: an option has an impossible value.
+    """
+
+    name: ClassVar[str] = "if"
+
+    data: str = ""
+    eval_data: str = ""
+    generator: dict[str, Any] = field(default_factory=dict)
+    noise: float = 0.0
+    eval_limit: int = 400
+    eval_samples: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.noise <= 1.0:
+            raise UsageError(f"option 'noise' of domain 'if' must lie in [0, 1], found {self.noise!r}")
+        if self.eval_limit < 0 or self.eval_samples < 1:
+            raise UsageError(
+                "options 'eval_limit' and 'eval_samples' of domain 'if' must be at least 0 and 1, "
+                f"found {self.eval_limit!r} and {self.eval_samples!r}"
+            )
+        from cascade_plugin_if.generator import Settings
+
+        self._settings = Settings.read(self.generator)
+
+    def tasks(self, split: str, seed: int) -> Iterable[Task]:
+        """Tasks of the split: of the files in their order, of the generator in an order drawn from the seed."""
+        if split not in ("train", "test"):
+            raise UsageError(f"split must be 'train' or 'test', found {split!r}")
+        if not self.data and not (self.eval_data and split == "test"):
+            from cascade_plugin_if import generator
+
+            return generator.tasks(self._settings, split, seed if split == "train" else 0)
+        from cascade_plugin_if import data
+
+        return data.tasks(self.data, self.eval_data, split)
+
+    def score(self, task: Task, response: Response) -> Score:
+        """1 if every instruction is followed as a reader would count; the metrics are IFEval's four figures.
+
+        Raises:
+            TaskError: an instruction is unknown, or an argument is missing or impossible.
+        """
+        from cascade_plugin_if.verdict import calls, judge
+
+        asked = calls(task.answer)
+        answer = response.answer
+        if answer is None:
+            return judge(asked, "").score("no answer: the thought is not finished")
+        return judge(asked, answer).score()
+
+    def reference(self, task: Task) -> str | None:
+        """The generator's own answer, which follows every instruction; none for tasks from files."""
+        reference = task.answer.get("reference") if isinstance(task.answer, Mapping) else None
+        return reference if isinstance(reference, str) else None
+
+    def demonstrations(self, split: str, seed: int) -> Iterable[Demonstration]:
+        """References as SFT data; a share of `noise` breaks one of its instructions."""
+        rng = Random(f"noise-{split}-{seed}")
+        for task in self.tasks(split, seed):
+            reference = self.reference(task)
+            if reference is not None:
+                spoil = rng.random() < self.noise
+                yield Demonstration(task, self._spoilt(task, reference, rng) if spoil else reference)
+
+    def _spoilt(self, task: Task, reference: str, rng: Random) -> str:
+        from cascade_plugin_if import generator
+
+        return generator.spoilt(task, reference, rng)
+
+    def benchmarks(self) -> Sequence[Benchmark]:
+        """The held-out tasks: `ifeval` where `eval_data` names its file, else `test`."""
+        from cascade_plugin_if.figures import IFEvalBenchmark
+
+        name = "ifeval" if self.eval_data else "test"
+        return (IFEvalBenchmark(name, samples=self.eval_samples, limit=self.eval_limit or None),)

@@ -1,0 +1,100 @@
+"""The groups `change_case` and `punctuation`: capitals, small letters, words in capitals, commas."""
+
+from __future__ import annotations
+
+from random import Random
+
+import regex
+
+from cascade_plugin_if.instructions.base import Args, Argument, Instruction, holds, relation, whole
+from cascade_plugin_if.languages import is_foreign
+from cascade_plugin_if.reading import Reading
+
+_POSSESSIVE = regex.compile(r"['’]s?$")
+_LOWER = regex.compile(r"\p{Ll}")
+_UPPER = regex.compile(r"[\p{Lu}\p{Lt}]")
+# Every character whose Unicode name says comma, and the low quotation mark that looks like one.
+_COMMA = regex.compile("[,\u055d\u060c\u07f8\u1363\u1802\u1808\u2e32\u2e34\u2e41\u2e49\u2e4c\u3001\ua4fe\ua60d\ua6f5"
+                       "\ufe10\ufe11\ufe45\ufe46\ufe50\ufe51\uff0c\uff64]|(?<=\\S)\u201a(?=\\s)")
+
+
+def _has_small_letter(text: str) -> bool:
+    """Whether a letter stands in lower case that has a capital of one letter (ß has none)."""
+    return any(len(char.upper()) == 1 and char.upper() != char for char in set(_LOWER.findall(text)))
+
+
+def _all_capitals(reading: Reading, args: Args) -> bool:
+    return not _has_small_letter(reading.text) and not is_foreign(reading)
+
+
+def _all_small(reading: Reading, args: Args) -> bool:
+    return _UPPER.search(reading.text) is None and not is_foreign(reading)
+
+
+def capital_words(reading: Reading) -> int:
+    """How many words are written in capitals; a possessive `'s` is looked away from, digits do not matter."""
+    return sum(1 for word in reading.words if _POSSESSIVE.sub("", word).isupper())
+
+
+def _capital_words(reading: Reading, args: Args) -> bool:
+    return holds(capital_words(reading), args["capital_relation"], args["capital_frequency"])
+
+
+def _no_comma(reading: Reading, args: Args) -> bool:
+    return _COMMA.search(reading.text) is None
+
+
+def _edit_capital_words(draft: str, args: Args, rng: Random) -> str:
+    relation, bound = args["capital_relation"], args["capital_frequency"]
+    found = capital_words(Reading(draft))
+    if holds(found, relation, bound):
+        return draft
+    if relation in ("less than", "at most"):
+        return draft.lower()
+    missing = bound + (relation == "more than") - found
+    words = regex.split(r"(\s+)", draft)
+    for place, word in enumerate(words):
+        if missing and regex.fullmatch(r"\p{Ll}{2,}[.]?", word):
+            words[place], missing = word.upper(), missing - 1
+    return "".join(words) + " NOW" * missing
+
+
+def _edit_no_comma(draft: str, args: Args, rng: Random) -> str:
+    return _COMMA.sub("", draft)
+
+
+CAPITAL = Instruction(
+    "change_case:english_capital",
+    (),
+    _all_capitals,
+    lambda args: "Write in English and in capital letters only.",
+    lambda draft, args, rng: draft.upper(),
+    100,
+)
+LOWERCASE = Instruction(
+    "change_case:english_lowercase",
+    (),
+    _all_small,
+    lambda args: "Write in English and in lower case only, without any capital letter.",
+    lambda draft, args, rng: draft.lower(),
+    100,
+)
+CAPITAL_WORDS = Instruction(
+    "change_case:capital_word_frequency",
+    (Argument("capital_relation", relation), Argument("capital_frequency", whole(0))),
+    _capital_words,
+    lambda args: (
+        f"Let the number of words in all capitals be {args['capital_relation']} {args['capital_frequency']}."
+    ),
+    _edit_capital_words,
+    26,
+)
+NO_COMMA = Instruction(
+    "punctuation:no_comma",
+    (),
+    _no_comma,
+    lambda args: "Use no commas.",
+    _edit_no_comma,
+    65,
+)
+FAMILIES = (CAPITAL, LOWERCASE, CAPITAL_WORDS, NO_COMMA)

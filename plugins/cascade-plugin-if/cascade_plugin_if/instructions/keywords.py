@@ -1,0 +1,170 @@
+"""The group `keywords`: words that must or must not occur, how often, and letters.
+
+A keyword occurs where a reader finds that word: capitals and typographic apostrophes make no difference, a longer word
+that contains it does not count, nor a number of which it is a part, nor an identifier (`data_frame`). A possessive
+(`cat's`) and the parts of a hyphenated word count. Scripts that are written without spaces have no such borders.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from random import Random
+
+import regex
+
+from cascade_plugin_if.instructions.base import Args, Argument, Instruction, character, holds, relation, text, texts, whole
+from cascade_plugin_if.reading import Reading
+from cascade_plugin_if.words import IDEOGRAPH
+
+_SPACELESS = rf"{IDEOGRAPH}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}"
+_WORD = r"[\p{L}\p{N}\p{M}_]"
+_APOSTROPHE = regex.compile("['’ʼ‘＇]")
+# What follows a letter and still belongs to its word: letters, `n't` and the like (not the possessive), `C++`, `C#`.
+_GOES_ON = rf"(?!{_WORD})(?!['](?!s(?!{_WORD}))\p{{L}})(?!\+\+|#)"
+_MARKS = regex.compile(r"\*++|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`++|~~")
+# The second halves of English contractions are no words of their own; `l'été` is two.
+_CLITICS = frozenset(("s", "t", "d", "m", "re", "ve", "ll"))
+_SHAPERS = str.maketrans({"\u200c": None, "\u200d": None, "’": "'", "ʼ": "'", "‘": "'", "＇": "'", "‐": "-", "‑": "-"})
+
+
+def fold(text: str) -> str:
+    """A text in which what a reader takes for the same is equal: case, apostrophes, hyphens, joiners."""
+    return text.translate(_SHAPERS).casefold()
+
+
+@functools.lru_cache(maxsize=4096)
+def pattern(keyword: str) -> regex.Pattern[str]:
+    """The pattern that finds a keyword, taken literally, in a folded text."""
+    parts = fold(unicodedata.normalize("NFC", keyword)).split()
+    body = r"\s++".join(regex.escape(part, literal_spaces=True) for part in parts)
+    left = r"(?<!\w')" if " ".join(parts) in _CLITICS else ""
+    return regex.compile(left + _left(parts[0][0]) + body + _right(parts[-1][-1]))
+
+
+def _left(char: str) -> str:
+    if regex.match(rf"[{_SPACELESS}]", char) or not regex.match(_WORD, char):
+        return ""
+    if char.isdigit():
+        return rf"(?<!{_WORD})(?<!\d[.,])"
+    return rf"(?<!{_WORD})"
+
+
+def _right(char: str) -> str:
+    if regex.match(rf"[{_SPACELESS}\p{{Hangul}}]", char) or not regex.match(_WORD, char):
+        return r"(?!\p{M})" if regex.match(_WORD, char) else ""
+    return _GOES_ON + (r"(?![.,]\d)" if char.isdigit() else "")
+
+
+def occurrences(reading: Reading, keyword: str) -> int:
+    """How often a keyword occurs; Markdown marks inside the text are looked through unless the keyword has some."""
+    text = reading.text if _MARKS.search(keyword) else _MARKS.sub("", reading.text)
+    return sum(1 for _ in pattern(keyword).finditer(fold(text)))
+
+
+def _exist(reading: Reading, args: Args) -> bool:
+    return all(occurrences(reading, word) for word in args["keywords"])
+
+
+def _frequency(reading: Reading, args: Args) -> bool:
+    return holds(occurrences(reading, args["keyword"]), args["relation"], args["frequency"])
+
+
+def _forbidden(reading: Reading, args: Args) -> bool:
+    return not any(occurrences(reading, word) for word in args["forbidden_words"])
+
+
+def _letters(reading: Reading, args: Args) -> bool:
+    count = reading.text.lower().count(args["letter"].lower())
+    return holds(count, args["let_relation"], args["let_frequency"])
+
+
+def _listed(words: list[str]) -> str:
+    return ", ".join(f'"{word}"' for word in words)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _add(draft: str, word: str, count: int) -> str:
+    """Puts a word into the first line `count` times, before its stop."""
+    if count <= 0:
+        return draft
+    return f"{draft.rstrip()} {' '.join([word] * count)}" if draft.strip() else " ".join([word] * count)
+
+
+def _edit_exist(draft: str, args: Args, rng: Random) -> str:
+    reading = Reading(draft)
+    for word in args["keywords"]:
+        if not occurrences(reading, word):
+            draft = _add(draft, word, 1)
+    return draft
+
+
+def _edit_frequency(draft: str, args: Args, rng: Random) -> str:
+    found = occurrences(Reading(draft), args["keyword"])
+    if holds(found, args["relation"], args["frequency"]):
+        return draft
+    if args["relation"] in ("less than", "at most"):
+        return _drop(draft, args["keyword"])
+    return _add(draft, args["keyword"], args["frequency"] + (args["relation"] == "more than") - found)
+
+
+def _drop(draft: str, word: str) -> str:
+    found = regex.compile(_left(word[0]) + regex.escape(word) + _right(word[-1]) + r"\s?", regex.IGNORECASE)
+    return found.sub("", draft)
+
+
+def _edit_forbidden(draft: str, args: Args, rng: Random) -> str:
+    for word in args["forbidden_words"]:
+        draft = _drop(draft, word)
+    return draft
+
+
+def _edit_letters(draft: str, args: Args, rng: Random) -> str:
+    letter, bound = args["letter"], args["let_frequency"]
+    missing = bound + (args["let_relation"] == "more than") - draft.lower().count(letter.lower())
+    if holds(bound - missing, args["let_relation"], bound):
+        return draft
+    if args["let_relation"] in ("less than", "at most"):
+        return regex.sub(regex.escape(letter), "", draft, flags=regex.IGNORECASE)
+    return f"{draft} {letter * missing}"
+
+
+EXISTENCE = Instruction(
+    "keywords:existence",
+    (Argument("keywords", texts),),
+    _exist,
+    lambda args: f"Use each of these words: {_listed(args['keywords'])}.",
+    _edit_exist,
+    20,
+)
+FREQUENCY = Instruction(
+    "keywords:frequency",
+    (Argument("keyword", text), Argument("relation", relation), Argument("frequency", whole(0))),
+    _frequency,
+    lambda args: f'Use the word "{args["keyword"]}" {args["relation"]} {_times(args["frequency"])}.',
+    _edit_frequency,
+    21,
+)
+FORBIDDEN = Instruction(
+    "keywords:forbidden_words",
+    (Argument("forbidden_words", texts),),
+    _forbidden,
+    lambda args: f"Do not use any of these words: {_listed(args['forbidden_words'])}.",
+    _edit_forbidden,
+    10,
+)
+LETTERS = Instruction(
+    "keywords:letter_frequency",
+    (Argument("letter", character), Argument("let_relation", relation), Argument("let_frequency", whole(0))),
+    _letters,
+    lambda args: (
+        f'Let the letter "{args["letter"]}" occur {args["let_relation"]} {_times(args["let_frequency"])}, '
+        "counting capitals as well."
+    ),
+    _edit_letters,
+    22,
+)
+FAMILIES = (EXISTENCE, FREQUENCY, FORBIDDEN, LETTERS)

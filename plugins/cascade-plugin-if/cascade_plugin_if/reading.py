@@ -1,0 +1,105 @@
+"""One answer as a reader sees it: `Reading`. What no reader sees is taken away before anything is counted.
+
+Removed: special tokens of a chat template left at the end, control and zero-width characters, blank look-alikes
+(Braille blank, Hangul filler). Line ends become `\\n`, letters and their accents are composed (NFC). Everything that
+several instructions count (words, lines, prose) is worked out once and kept.
+
+Linear in the length of the text. It does not interpret Markdown beyond fences; `markdown.py` does.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cached_property
+
+import regex
+
+from cascade_plugin_if import markdown, sentences, words
+
+END_TOKENS = (
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "<|return|>",
+    "<|eos|>",
+    "<end_of_turn>",
+    "<eos>",
+    "</s>",
+    "<s>",
+    "<pad>",
+)
+# Default-ignorable and control characters; ZWJ and ZWNJ stay, they shape letters and emoji.
+_INVISIBLE = regex.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]+"
+)
+_LINE_END = regex.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+# Normalisation sorts runs of combining marks, in quadratic time: 30 marks are enough (Unicode UAX #15, stream-safe).
+_MARK_RUN = regex.compile(r"(\p{M}{30})\p{M}++")
+_BLANK_START = regex.compile(r"\A(?:[^\S\n]*+\n)++")
+_VISIBLE = regex.compile(r"[\p{L}\p{N}\p{P}\p{S}]")
+
+
+def clean(text: str) -> str:
+    """The text without what no reader sees, with `\\n` as line end, composed."""
+    text = _LINE_END.sub("\n", _INVISIBLE.sub("", _without_end_tokens(text)))
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", _MARK_RUN.sub(r"\1", text))
+    return text
+
+
+def _without_end_tokens(text: str) -> str:
+    end = len(text)
+    while True:
+        while end and text[end - 1].isspace():
+            end -= 1
+        token = next((token for token in END_TOKENS if text.endswith(token, 0, end)), None)
+        if token is None:
+            return text[:end]
+        end -= len(token)
+
+
+class Reading:
+    """An answer, cleaned; `text` is what the checks look at.
+
+    Args:
+        text: the answer, without its thinking.
+    """
+
+    def __init__(self, text: str) -> None:
+        whole = clean(text)
+        self.text = whole.strip()
+        self._indented = _BLANK_START.sub("", whole).rstrip()
+
+    @cached_property
+    def is_blank(self) -> bool:
+        """Whether there is nothing to read at all."""
+        return _VISIBLE.search(self.text) is None
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words of the whole answer, code included."""
+        return words.words(self.text)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the whole answer; the first keeps its indentation."""
+        return self._indented.split("\n")
+
+    @cached_property
+    def prose_lines(self) -> list[str]:
+        """The lines outside fenced code; all of them where the whole answer is one fenced block."""
+        return markdown.prose_lines(self.lines)
+
+    @cached_property
+    def prose(self) -> str:
+        """`prose_lines` as one text."""
+        return "\n".join(self.prose_lines)
+
+    @cached_property
+    def sentence_count(self) -> int:
+        """How many sentences a reader finds."""
+        return sentences.count(self.prose_lines)
