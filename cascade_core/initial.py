@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cascade_core.determinism import derive, seeded
 from cascade_core.errors import SpecError
+from cascade_core.pretrained import quiet_bars
 from cascade_core.settings import InitModel, InitTokenizer
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ def make(init: InitModel, seed: int, folder: Path) -> None:
     tokenizer = build_tokenizer(init.tokenizer, init.context)
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
-    model = _model(init, len(tokenizer), seed)
-    model.save_pretrained(part)
+    with quiet_bars():
+        _model(init, len(tokenizer), seed).save_pretrained(part)
     tokenizer.save_pretrained(part)
     if folder.exists():
         shutil.rmtree(folder)

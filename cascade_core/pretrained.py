@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 _KEPT = ("<think>", "</think>")
 
 
-def load_model(path: str | Path, dtype: str = "float32") -> PreTrainedModel:
-    """The causal language model at `path`.
+def load_model(path: str | Path, **options: Any) -> PreTrainedModel:
+    """The causal language model at `path`; `options` are those of `from_pretrained`, on top of `dtype=float32`.
 
     Raises:
         TrainerError: there is none that can be read.
     """
     from transformers import AutoModelForCausalLM
 
-    with _explained(path, "model"):
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(str(path), dtype=dtype)
+    with _explained(path, "model"), quiet_bars():
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(str(path), **{"dtype": "float32", **options})
     return model
 
 
@@ -47,6 +47,20 @@ def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
+
+
+@contextmanager
+def quiet_bars() -> Iterator[None]:
+    """Switches transformers' own progress bars off during the block."""
+    from transformers.utils import logging as bars
+
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 @contextmanager

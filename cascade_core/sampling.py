@@ -53,8 +53,8 @@ class LocalSampler:
         import torch
 
         self._tokenizer = load_tokenizer(model)
-        self._model = load_model(model)
-        self._model.to(device()).eval()  # type: ignore[no-untyped-call]
+        loaded: Any = load_model(model)
+        self._model: PreTrainedModel = loaded.to(device()).eval()
         self._batch_size = batch_size
         settle_threads(sum(weight.numel() for weight in self._model.parameters()))
         self._ends = end_tokens(self._model, self._tokenizer)

@@ -2,8 +2,9 @@
 
 from cascade_core.hookspecs import hookimpl
 from cascade_core.trainers import Trainer
+from cascade_core.trainers.trl import TrlTrainer
 
 
 @hookimpl
 def cascade_trainers() -> list[type[Trainer]]:
-    return []
+    return [TrlTrainer]

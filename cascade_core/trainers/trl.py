@@ -1,0 +1,102 @@
+"""The trainer `trl`: sft and rl stages on this machine's CPU or its first GPU, with Hugging Face TRL.
+
+TRL's `SFTTrainer` and `GRPOTrainer` do the work; what makes them do exactly what a stage says is in `trl_rl.py` and
+`trl_sft.py`, and stated in docs/trainers/trl.md. This module loads no torch until `train` is called.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cascade_core import rows as rowfile
+from cascade_core.errors import CascadeError, TrainerError
+from cascade_core.rows import Row
+from cascade_core.settings import Stage
+from cascade_core.trainers import Job, Trainer, checkpoints
+from cascade_core.trainers.callbacks import logged
+from cascade_core.trainers.trl_args import native
+
+
+class TrlTrainer(Trainer):
+    """Trains a stage in this process."""
+
+    name = "trl"
+    kinds = ("sft", "rl")
+
+    def settings(self, stage: Stage) -> Mapping[str, Any]:
+        """The `SFTConfig` or `GRPOConfig` fields that `train` will use; see the base class."""
+        return native(stage)
+
+    def train(self, job: Job) -> None:
+        """Trains the stage; see the base class. Finished already, it does nothing."""
+        if job.output.exists():
+            return
+        flags = dict(self.settings(job.stage))
+        job.folder.mkdir(parents=True, exist_ok=True)
+        rows = _rows(job)
+        with logged(job.folder / "train.log"), _explained(job.stage):
+            _train(job, rows, flags)
+
+    def resume_step(self, folder: Path) -> int:
+        """Steps that the newest complete checkpoint under `folder/trainer` holds; 0 if there is none."""
+        return checkpoints.steps(folder / "trainer")
+
+
+def _rows(job: Job) -> list[Row]:
+    """Exactly the rows that the stage's steps take."""
+    stage = job.stage
+    per_step = stage.rollout.prompts_per_step if stage.kind == "rl" else stage.batch_size
+    wanted = stage.steps * per_step
+    found = list(islice(rowfile.read(job.rows), wanted))
+    if len(found) < wanted:
+        raise TrainerError(f"{job.rows} has {len(found)} rows, and {stage.steps} steps of {per_step} take {wanted}")
+    return found
+
+
+def _train(job: Job, rows: list[Row], flags: dict[str, Any]) -> None:
+    import torch
+
+    from cascade_core.determinism import settle_threads
+    from cascade_core.pretrained import load_model, load_tokenizer
+
+    if job.stage.kind == "rl":
+        from cascade_core.trainers.trl_rl import build
+    else:
+        from cascade_core.trainers.trl_sft import build  # type: ignore[assignment]
+
+    tokenizer = load_tokenizer(job.model)
+    model = load_model(job.model, **(flags.pop("model_init_kwargs", None) or {}))
+    settle_threads(sum(weight.numel() for weight in model.parameters()))
+    flags.setdefault("use_cpu", not torch.cuda.is_available())
+    trainer = build(job, rows, model, tokenizer, flags)
+    try:
+        trainer.train_stage()
+    finally:
+        del trainer, model
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+@contextmanager
+def _explained(stage: Stage) -> Iterator[None]:
+    """Running out of memory, and flags that only TRL's own constructors can refuse, become one line."""
+    from cascade_core.sampling import is_out_of_memory
+
+    try:
+        yield
+    except CascadeError:
+        raise
+    except (RuntimeError, MemoryError, ValueError, ImportError) as cause:
+        if is_out_of_memory(cause):
+            setting = "micro_batch, or rollout.prompts_per_step" if stage.kind == "rl" else "micro_batch"
+            raise TrainerError(f"stage {stage.name!r} ran out of memory; lower {setting}") from cause
+        if isinstance(cause, ValueError | ImportError) and stage.trainer_args:
+            told = " ".join(str(cause).split())[:300]
+            raise TrainerError(f"stage {stage.name!r}: TRL refuses its trainer_args: {told}") from cause
+        raise

@@ -1,0 +1,60 @@
+"""Supervised fine-tuning with `trl.SFTTrainer`: the loss on the response and its end token only.
+
+Prompt and response are tokenized apart, as they are when the model samples, so no token straddles the two. A step is
+exactly `batch_size` demonstrations, in the order of the rows; its loss is the mean over their response tokens, however
+it is split into micro-batches. A demonstration that does not fit the model's context is refused, never cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from datasets import Dataset
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
+
+from cascade_core.errors import TrainerError
+from cascade_core.pretrained import context_length
+from cascade_core.rows import Row
+from cascade_core.template import encode
+from cascade_core.trainers import Job
+from cascade_core.trainers.trl_stage import StageTrainer
+
+IGNORED = -100
+
+
+class DemonstrationTrainer(StageTrainer, SFTTrainer):
+    """`SFTTrainer` inside a stage; what it does is TRL's."""
+
+
+def build(job: Job, rows: Sequence[Row], model: Any, tokenizer: Any, flags: Mapping[str, Any]) -> DemonstrationTrainer:
+    """The trainer of one sft stage.
+
+    Raises:
+        TrainerError: a row without a response, or longer than the model reads.
+    """
+    context = context_length(model)
+    data = Dataset.from_list([example(tokenizer, row, context) for row in rows])
+    args = SFTConfig(output_dir=str(job.folder / "trainer"), seed=job.seed % 2**32, **flags)
+    trainer = DemonstrationTrainer(model=model, args=args, train_dataset=data, processing_class=tokenizer)
+    trainer.begin(job)
+    return trainer
+
+
+def example(tokenizer: Any, row: Row, context: int | None) -> dict[str, list[int]]:
+    """The tokens of one demonstration, and its labels: nothing of the prompt, all of the response and its end.
+
+    A response that repeats what the chat template has already opened (`<think>`) goes on from there.
+    """
+    if not isinstance(row.get("response"), str):
+        raise TrainerError(f"demonstration {row.get('id')!r} has no response to imitate")
+    prompt, prefill = encode(tokenizer, row)
+    response = row["response"].removeprefix(prefill)
+    answer = [*tokenizer(response, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+    if context is not None and len(prompt) + len(answer) > context:
+        raise TrainerError(
+            f"demonstration {row['id']!r} has {len(prompt) + len(answer)} tokens, more than the model's context of"
+            f" {context}; leave it out or use a model with a longer context"
+        )
+    return {"input_ids": [*prompt, *answer], "labels": [IGNORED] * len(prompt) + answer}
