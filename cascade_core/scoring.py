@@ -1,0 +1,203 @@
+"""Responses to verdicts, in processes that are killed at their limits; never raises for a sample.
+
+`Scorer` turns rows into requests, hands them to a `pool.Pool`, and turns what comes back into `Score`s in the rows' order.
+Whatever goes wrong with one sample is the `error` of its score: a broken task, a verifier that raises, a lost process.
+Only CPU time or memory used up by judging the response is a verdict of its own, value 0 with a note that begins with
+`limit`. Advantages, files and error rates are `judge.py`'s; HTTP is not here.
+
+    with Scorer({"math": registry().reference("math")}, Scoring()) as scorer:
+        scores = scorer.score(rows)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any
+
+from cascade_core.domain import BatchStats, DomainRef, Score
+from cascade_core.errors import ScoringError
+from cascade_core.pool import Answer, Job, Pool
+from cascade_core.rows import Row, json_score
+from cascade_core.settings import Scoring
+
+_JUDGED = ("id", "prompt", "answer", "mode", "source", "meta", "response", "prefill", "truncated")
+"""The fields that a verdict may depend on. Rows that agree in them are one sample."""
+
+
+class Scorer:
+    """Judges rows. Safe to use from several threads at once, and to close twice.
+
+    Args:
+        domains: what a row's `domain` may say, and the domain that this stands for.
+        settings: workers and limits.
+        resources: names to addresses, for `Domain.open`.
+    """
+
+    def __init__(
+        self, domains: Mapping[str, DomainRef], settings: Scoring, resources: Mapping[str, str] | None = None
+    ) -> None:
+        self.domains = dict(domains)
+        self.workers = settings.workers or _cores()
+        self._pool = Pool(self.domains, resources or {}, settings, self.workers)
+
+    def __enter__(self) -> Scorer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the domains and ends the processes."""
+        self._pool.close()
+
+    def score(self, rows: Sequence[Mapping[str, Any]]) -> list[Score]:
+        """One score per row, in order; rows that are the same sample are judged once.
+
+        Raises:
+            ScoringError: the scorer is closed, before or meanwhile.
+        """
+        known: dict[bytes, Job] = {}
+        verdicts = [_request(row, self.domains, known) for row in rows]
+        self._pool.submit(list(known.values()))
+        try:
+            return [_verdict(verdict) for verdict in verdicts]
+        finally:
+            for job in known.values():
+                job.future.cancel()  # of no effect but when the loop above was interrupted
+
+    def stream(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Row, Score]]:
+        """Rows with their scores, in order, as they come; reads at most a few dozen rows ahead.
+
+        An exception of `rows` itself is raised after the rows before it have been yielded.
+        """
+        ahead: deque[tuple[Row, Score | Job, bytes]] = deque()
+        known: dict[bytes, Job] = {}
+        source, failure, more = iter(rows), None, True
+        try:
+            while more or ahead:
+                while more and len(ahead) < 32 + 4 * self.workers:
+                    try:
+                        row = next(source, None)
+                    except Exception as cause:  # noqa: BLE001 - raised below, in its turn
+                        row, failure = None, cause
+                    more = row is not None
+                    if row is not None:
+                        ahead.append(self._send(row, known))
+                if ahead:
+                    row, verdict, key = ahead.popleft()
+                    score = _verdict(verdict)
+                    if not any(other is verdict for _, other, _ in ahead):
+                        known.pop(key, None)
+                    yield row, score
+            if failure is not None:
+                raise failure
+        finally:
+            for _, verdict, _ in ahead:
+                if isinstance(verdict, Job):
+                    verdict.future.cancel()
+
+    def _send(self, row: Mapping[str, Any], known: dict[bytes, Job]) -> tuple[Row, Score | Job, bytes]:
+        before = len(known)
+        verdict = _request(row, self.domains, known)
+        if isinstance(verdict, Job) and len(known) > before:
+            self._pool.submit([verdict])
+        return dict(row), verdict, verdict.body if isinstance(verdict, Job) else b""
+
+    def submit(self, row: Mapping[str, Any]) -> Future[Score]:
+        """Begins to judge one row; for callers that must not wait, such as an event loop.
+
+        Raises:
+            ScoringError: the scorer is closed.
+        """
+        promise: Future[Score] = Future()
+        promise.set_running_or_notify_cancel()
+        verdict = _request(row, self.domains, {})
+        if isinstance(verdict, Score):
+            promise.set_result(verdict)
+            return promise
+        verdict.future.add_done_callback(lambda future: _keep(promise, future))
+        self._pool.submit([verdict])
+        return promise
+
+    def overrides_rewards(self, domain: str) -> bool:
+        """Whether the domain has a `rewards` of its own; true where no row of it has been judged yet."""
+        return self._pool.overrides.get(domain, True)
+
+    def rewards(self, domain: str, group: Sequence[Mapping[str, Any]], batch: BatchStats) -> list[float]:
+        """`Domain.rewards` of one group of judged rows (each with its `score`), one finite number per row.
+
+        Raises:
+            ScoringError: it failed twice, ran into a limit, or gave anything but finite numbers, one per row.
+        """
+        (found,) = self.group_rewards(domain, [group], batch)
+        if isinstance(found, ScoringError):
+            raise found
+        return found
+
+    def group_rewards(
+        self, domain: str, groups: Sequence[Sequence[Mapping[str, Any]]], batch: BatchStats
+    ) -> list[list[float] | ScoringError]:
+        """`rewards` of many groups, side by side; what would be raised for a group stands in its place."""
+        if domain not in self.domains:
+            return [ScoringError(_unknown(domain, self.domains)) for _ in groups]
+        jobs = [Job(domain, b"r", _group_body(domain, group, batch)) for group in groups]
+        self._pool.submit(jobs)
+        answers = [job.future.result() for job in jobs]
+        return [
+            ScoringError(f"{domain}: rewards of a group: {answer.limit or answer.error}")
+            if answer.limit or answer.error
+            else json.loads(answer.body)
+            for answer in answers
+        ]
+
+
+def _keep(promise: Future[Score], future: Future[Answer]) -> None:
+    try:
+        promise.set_result(_score(future.result()))
+    except ScoringError as cause:
+        promise.set_exception(cause)
+
+
+def _verdict(verdict: Score | Job) -> Score:
+    return verdict if isinstance(verdict, Score) else _score(verdict.future.result())
+
+
+def _score(answer: Answer) -> Score:
+    if answer.error:
+        return Score.failed(answer.error)
+    return Score(0.0, note=answer.limit) if answer.limit else json_score(json.loads(answer.body))
+
+
+def _request(row: Mapping[str, Any], domains: Mapping[str, DomainRef], known: dict[bytes, Job]) -> Score | Job:
+    """The job that judges the row, the one already known where it is the same sample; a score where none can."""
+    domain = row.get("domain")
+    if not isinstance(domain, str) or domain not in domains:
+        return Score.failed(_unknown(domain, domains))
+    try:
+        fields = {name: row[name] for name in _JUDGED if name in row}
+        body = json.dumps({"domain": domain, "row": fields}).encode()
+    except (TypeError, ValueError, RecursionError) as cause:
+        return Score.failed(f"row {row.get('id')!r} is not JSON: {cause}")
+    return known.setdefault(body, Job(domain, b"s", body))
+
+
+def _group_body(domain: str, group: Sequence[Mapping[str, Any]], batch: BatchStats) -> bytes:
+    rows = [{name: row[name] for name in (*_JUDGED, "score") if name in row} for row in group]
+    return json.dumps({"domain": domain, "group": rows, "batch": asdict(batch)}).encode()
+
+
+def _unknown(domain: object, domains: Mapping[str, DomainRef]) -> str:
+    return f"no domain {domain!r} is scored here (allowed: {', '.join(sorted(domains)) or 'none'})"
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

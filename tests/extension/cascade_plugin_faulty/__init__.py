@@ -1,0 +1,9 @@
+"""Domains that go wrong on request: a real extension, found through its entry point in every process that scores."""
+
+from cascade_core import hookimpl
+from cascade_plugin_faulty.domains import Batchwise, Faulty, Grouped, Shut, Stillborn
+
+
+@hookimpl
+def cascade_domains():
+    return [Faulty, Grouped, Batchwise, Shut, Stillborn]
