@@ -1,0 +1,145 @@
+"""What training looked like: a stage's curves, its counts of samples, and where its time went, all from `events.jsonl`.
+
+`CURVES` is the list of curves and their order; whatever else a trainer logs as a number gets a curve under its own name. A curve
+of which the events say nothing is left out, never drawn as zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cascade_core.report.matrix import Counts
+from cascade_core.report.plot import Chart, head, lines, stacked, total
+from cascade_core.report.record import Event, Record, StageRecord, count, mapping, number
+
+PHASES = {"generation": "generate_seconds", "verification": "verify_seconds", "update": "update_seconds"}
+MOST_OTHERS = 24
+"""Curves of fields that this module does not know, at most so many a stage."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A chart: its title, label and field of each line, the field that they are shares of, a value its axis must show.
+
+    Of `is_count` the heading says the sum.
+    """
+
+    title: str
+    fields: Mapping[str, str]
+    share_of: str = ""
+    floor: float | None = None
+    is_count: bool = False
+
+
+CURVES = (
+    Curve("reward", {"mean": "reward_mean"}),
+    Curve("value", {"mean": "value_mean"}, floor=0.0),
+    Curve("response length, tokens", {"mean": "response_tokens_mean"}),
+    Curve("entropy", {"": "entropy"}, floor=0.0),
+    Curve("groups of equal rewards, share", {"": "zero_variance"}, floor=0.0),
+    Curve("masked and cut, share of samples", {"masked": "masked", "cut": "truncated"}, share_of="total", floor=0.0),
+    Curve("not judged and limit, samples", {"not judged": "failed", "limit": "limit"}, floor=0.0, is_count=True),
+    Curve("loss", {"": "loss"}),
+    Curve("gradient norm", {"": "grad_norm"}, floor=0.0),
+    Curve("learning rate", {"": "lr"}, floor=0.0),
+    Curve("divergence from the start (KL)", {"": "kl"}),
+)
+_DOMAIN = "value/"
+# Shown elsewhere, or no measurement of the step.
+_KNOWN = {
+    *(field for curve in CURVES for field in curve.fields.values()),
+    *("kind", "stage", "step", "time", "reward_std", "response_tokens_max", "scored", "total"),
+}
+
+
+@dataclass(frozen=True)
+class Training:
+    """One stage's training: curves, seconds per step, counts of samples, how many of those were masked or cut."""
+
+    stage: StageRecord
+    steps: int
+    charts: tuple[Chart, ...]
+    timing: Chart | None
+    counts: Counts
+    masked: int
+    truncated: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is anything to see."""
+        return bool(self.charts or self.timing)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds of a stage by what they were spent on, in the order of `KINDS`."""
+
+    stage: StageRecord
+    seconds: tuple[float, ...]
+
+    KINDS = ("data", "generation", "verification", "update", "rest of training", "evaluation")
+
+    @property
+    def total(self) -> float:
+        """All of it, seconds."""
+        return math.fsum(self.seconds)
+
+
+def training(stage: StageRecord) -> Training:
+    """A stage's training, as far as it came."""
+    steps = stage.steps_seen()
+    charts = [chart for curve in _curves(steps) if (chart := _chart(curve, steps))]
+    timing = stacked("seconds per step", {name: _series(steps, field) for name, field in PHASES.items()}, "s")
+    counts = sum((Counts.of(step) for step in steps), Counts(0, 0, 0, 0))
+    masked, truncated = (sum(count(step.get(key)) for step in steps) for key in ("masked", "truncated"))
+    return Training(stage, len(steps), tuple(charts), timing, counts, masked, truncated)
+
+
+def spent(record: Record) -> list[Spent]:
+    """Where the time of every stage went; stages without a single measured second are left out.
+
+    Of a stage that was interrupted, `metrics.json` knows only the last part of the training: the steps' own sum counts
+    where it is larger.
+    """
+    found = []
+    for stage in record.stages:
+        known = mapping(stage.metrics.get("seconds"))
+        data, train, evaluation = (
+            max(0.0, number(known.get(f"{key}_seconds")) or 0.0) for key in ("data", "train", "eval")
+        )
+        steps = stage.steps_seen()
+        phases = [math.fsum(max(0.0, value) for _, value in _series(steps, field)) for field in PHASES.values()]
+        one = Spent(stage, (data, *phases, max(0.0, train - math.fsum(phases)), evaluation))
+        if one.total:
+            found.append(one)
+    return found
+
+
+def _curves(steps: Sequence[Event]) -> list[Curve]:
+    """The known curves, values by domain where there are several, then whatever else is a number."""
+    fields = dict.fromkeys(key for step in steps for key in step)
+    domains = {key.removeprefix(_DOMAIN): key for key in fields if key.startswith(_DOMAIN)}
+    curves = list(CURVES)
+    if len(domains) > 1:
+        curves.insert(2, Curve("value by domain", domains, floor=0.0))
+    others = sorted(
+        key for key in fields if key not in _KNOWN and key not in domains.values() and not key.endswith("_seconds")
+    )
+    return curves + [Curve(key.replace("_", " "), {"": key}) for key in others[:MOST_OTHERS]]
+
+
+def _chart(curve: Curve, steps: Sequence[Event]) -> Chart | None:
+    series = {name: _series(steps, field, curve.share_of) for name, field in curve.fields.items()}
+    return lines(curve.title, series, floor=curve.floor, say=total if curve.is_count else head)
+
+
+def _series(steps: Sequence[Event], field: str, share_of: str = "") -> list[tuple[float, float]]:
+    """The steps that have the field, and its value there, as a share of another field where one is named."""
+    points = []
+    for step in steps:
+        value, whole = number(step.get(field)), number(step.get(share_of)) if share_of else 1.0
+        if value is not None and whole:
+            points.append((float(step["step"]), value / whole))
+    return points
