@@ -15,6 +15,7 @@ import dataclasses
 import json
 import selectors
 import socket
+import sys
 import threading
 import time
 from collections import deque
@@ -87,6 +88,7 @@ class Pool:
             workers,
         )
         self.overrides: dict[str, bool] = {}  # whether the domain has `rewards` of its own; known once it was open
+        self._path = tuple(sys.path)  # as it is now: all processes of a pool see the same modules
         self._queue: deque[Job] = deque()
         self._seats: list[_Seat] = []
         self._leaving: list[tuple[_Seat, float]] = []  # processes on their way out, and when to kill them
@@ -263,7 +265,7 @@ class Pool:
         if len(self._seats) >= self._workers or now < again:
             return None
         try:
-            seat = _Seat(Process(self._settings.cpu_seconds, self._settings.memory_mib))
+            seat = _Seat(Process(self._settings.cpu_seconds, self._settings.memory_mib, self._path))
         except OSError as cause:
             self._stuck = (since or now, now + 1.0, str(cause))
             return None

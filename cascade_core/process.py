@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cascade_core.worker import REPLY, REQUEST
@@ -48,17 +49,21 @@ class Reply:
 class Process:
     """One scoring process. No method waits for it.
 
+    Args:
+        cpu_seconds, memory_mib: limits of one verdict.
+        path: the `sys.path` that its imports see.
+
     Raises:
         OSError: it cannot be started (no memory, no descriptors, no processes left).
     """
 
-    def __init__(self, cpu_seconds: float, memory_mib: int) -> None:
+    def __init__(self, cpu_seconds: float, memory_mib: int, path: Sequence[str]) -> None:
         self.channel, theirs = socket.socketpair()
         noise, out = os.pipe()
         limits = (str(theirs.fileno()), str(os.getpid()), repr(cpu_seconds), str(memory_mib))
         try:
             self._popen = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, json.dumps(sys.path), *limits],
+                [sys.executable, "-c", _BOOT, json.dumps(list(path)), *limits],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

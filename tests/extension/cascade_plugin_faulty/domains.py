@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -28,10 +29,8 @@ def _deaf() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     while True:
-        try:
+        with contextlib.suppress(BaseException):
             _spin()
-        except BaseException:  # noqa: BLE001 - that is the point
-            pass
 
 
 def _hoard() -> None:

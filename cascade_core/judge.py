@@ -1,0 +1,255 @@
+"""The sampled rows of one optimiser step to finished advantages: what every trainer calls, and nothing else.
+
+One step goes through: `Scorer` (verdicts), `Domain.rewards` (group and batch), the length rule of the stage, the control, and
+`advantages`. The *value* of a verdict is never changed on the way; only the reward that is trained on is. A sample that could
+not be judged is masked, counted, and stops the stage when there are too many. Every step is stored, before anything can
+stop it, in `rollouts/step-00007.jsonl`.
+
+The rules, in this order: `Domain.rewards` sees all judged samples of the group, also those that the length rule will mask or
+zero, since their text is as real as any (arXiv 2512.13607, 4.4: the z-score is over all rollouts of the group). The batch
+statistics are those of the domain's own judged samples of the step, whose scale it knows. Then `overlong`; then the
+permutation of the control; then mean and standard deviation over what is not masked.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cascade_core.advantages import LARGEST_REWARD, advantages, soft_overlong
+from cascade_core.domain import BatchStats, Score
+from cascade_core.errors import ContractError, ScoringError, TooManyFailures
+from cascade_core.rows import Row, score_json, write
+from cascade_core.scoring import Scorer
+from cascade_core.settings import Soft, Stage
+
+_WINDOW = 500  # samples of a domain over which its failures are counted, at least
+_WHOLE_STEP = 20  # a step with so many samples of a domain, all failed, stops the stage at once
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows as given, each with `score`, `reward` (trained; `None` if not judged), `advantage` and `masked`.
+
+    `masked` is `""`, `"error"` or `"overlong"`. `metrics` has only what exists: no mean over nothing, never a NaN.
+    """
+
+    rows: list[Row]
+    metrics: Mapping[str, float]
+
+
+@dataclass
+class _Sample:
+    """One row on its way; `reward` is `None` where there is no verdict."""
+
+    row: Mapping[str, object]
+    score: Score
+    reward: float | None = None
+    masked: str = ""
+    advantage: float = 0.0
+
+    def fail(self, error: str) -> None:
+        self.score, self.reward = Score.failed(error), None
+
+    @property
+    def trained(self) -> float | None:
+        return None if self.masked else self.reward
+
+
+@dataclass
+class _Failures:
+    """Failed and all samples of one domain, step by step, as far back as the window reaches."""
+
+    steps: deque[tuple[int, int]] = field(default_factory=deque)
+    failed: int = 0
+    total: int = 0
+
+    def add(self, failed: int, total: int) -> None:
+        self.steps.append((failed, total))
+        self.failed, self.total = self.failed + failed, self.total + total
+        while self.total - self.steps[0][1] >= _WINDOW:
+            old_failed, old_total = self.steps.popleft()
+            self.failed, self.total = self.failed - old_failed, self.total - old_total
+
+
+class Judge:
+    """The judge of one stage.
+
+    Args:
+        seed: of the stage; the control's permutation depends on it and on the step alone.
+        folder: the stage's folder; rollouts go to `rollouts/` in it.
+        max_error_rate: the share of a domain's samples that may fail to be judged.
+    """
+
+    def __init__(self, scorer: Scorer, stage: Stage, seed: int, folder: Path, max_error_rate: float) -> None:
+        self._scorer, self._stage, self._seed = scorer, stage, seed
+        self._rollouts, self._max_error_rate = folder / "rollouts", max_error_rate
+        self._failures: dict[str, _Failures] = {}
+
+    def judge(self, step: int, rows: Sequence[Row]) -> Judged:
+        """Judges one step and stores it.
+
+        Args:
+            step: optimiser step, from 0.
+            rows: task fields, `response`, `prefill`, `truncated`, `tokens` (of the response), `sample`, and `group`: the
+                same text for the responses to one task drawn once, wherever they stand.
+
+        Raises:
+            TooManyFailures: more than `max_error_rate` over a domain's last 500 samples or more, or a whole step of at
+                least 20, could not be judged.
+            ContractError: a row without `group` or `tokens`.
+            ScoringError: the scorer is closed.
+        """
+        for row in rows:
+            if not isinstance(row.get("group"), str) or type(row.get("tokens")) is not int:
+                raise ContractError(
+                    f"a sampled row needs a text 'group' and an integer 'tokens', found {str(row)[:200]}"
+                )
+        start = time.perf_counter()
+        samples = [_Sample(row, score) for row, score in zip(rows, self._scorer.score(rows), strict=True)]
+        groups: dict[str, list[_Sample]] = {}
+        for sample in samples:
+            groups.setdefault(str(sample.row["group"]), []).append(sample)
+        self._reward(samples, groups)
+        seconds = time.perf_counter() - start
+        for sample in samples:
+            self._apply_length(sample)
+        if self._stage.control == "permuted-rewards":
+            _permute(samples, random.Random(f"{self._seed}/{step}"))
+        for group in groups.values():
+            settings = self._stage.advantage
+            found = advantages(
+                [sample.trained for sample in group],
+                std=settings.std,
+                epsilon=settings.epsilon,
+                shaping=settings.shaping,
+            )
+            for sample, advantage in zip(group, found, strict=True):
+                sample.advantage = advantage
+        judged = [_row(sample) for sample in samples]
+        write(self._rollouts / f"step-{step:05d}.jsonl", ({**row, "step": step} for row in judged))
+        self._check(samples)
+        return Judged(judged, {**_metrics(samples, groups.values()), "verify_seconds": round(seconds, 3)})
+
+    def _reward(self, samples: Sequence[_Sample], groups: Mapping[str, list[_Sample]]) -> None:
+        """Each judged sample's own reward, then what domains with a `rewards` of their own make of it."""
+        for sample in samples:
+            if sample.score.is_judged:
+                sample.reward = sample.score.trained
+        for domain in dict.fromkeys(_domain(sample) for sample in samples):
+            own = [sample.reward for sample in samples if _domain(sample) == domain and sample.reward is not None]
+            if own and self._scorer.overrides_rewards(domain):
+                batch = BatchStats(len(own), min(own), math.fsum(own) / len(own), max(own))
+                live = [[sample for sample in group if sample.reward is not None] for group in groups.values()]
+                self._regroup(domain, [group for group in live if group and _domain(group[0]) == domain], batch)
+        for sample in samples:
+            if sample.reward is not None and abs(sample.reward) > LARGEST_REWARD:
+                sample.fail(f"reward {sample.reward:g} is out of range (allowed: up to 1e100 in size)")
+
+    def _regroup(self, domain: str, groups: Sequence[list[_Sample]], batch: BatchStats) -> None:
+        rows = [[{**sample.row, "score": score_json(sample.score)} for sample in group] for group in groups]
+        for group, found in zip(groups, self._scorer.group_rewards(domain, rows, batch), strict=True):
+            if isinstance(found, ScoringError):
+                for sample in group:
+                    sample.fail(str(found))
+            else:
+                for sample, reward in zip(group, found, strict=True):
+                    sample.reward = reward
+
+    def _apply_length(self, sample: _Sample) -> None:
+        """`overlong`: mask (neither mean nor loss), zero, keep, or soft (a response that was cut pays in full)."""
+        overlong, truncated = self._stage.overlong, bool(sample.row.get("truncated"))
+        if sample.reward is None:
+            sample.masked = "error"
+        elif isinstance(overlong, Soft):
+            limit, soft = self._stage.rollout.max_response_tokens, overlong.soft
+            tokens = limit if truncated else int(str(sample.row["tokens"]))
+            sample.reward += soft_overlong(tokens, limit, soft.buffer, soft.factor)
+        elif truncated and overlong == "mask":
+            sample.masked = "overlong"
+        elif truncated and overlong == "zero":
+            sample.reward = 0.0
+
+    def _check(self, samples: Sequence[_Sample]) -> None:
+        for domain in dict.fromkeys(_domain(sample) for sample in samples):
+            own = [sample for sample in samples if _domain(sample) == domain]
+            errors = [sample for sample in own if not sample.score.is_judged]
+            seen = self._failures.setdefault(domain, _Failures())
+            seen.add(len(errors), len(own))
+            enough = seen.total >= _WINDOW or len(errors) == len(own) >= _WHOLE_STEP
+            if enough and seen.failed > self._max_error_rate * seen.total:
+                raise TooManyFailures(
+                    f"{seen.failed} of the last {seen.total} samples of domain {domain!r} could not be judged"
+                    f" (allowed: {self._max_error_rate:.1%}); {_commonest(errors)}; see {self._rollouts}"
+                )
+
+
+def _commonest(errors: Sequence[_Sample]) -> str:
+    if not errors:
+        return "none of them in the last step"
+    error, count = Counter(sample.score.error for sample in errors).most_common(1)[0]
+    example = next(sample.row.get("id") for sample in errors if sample.score.error == error)
+    return f"{count} times, task {example!r} among them: {error}"
+
+
+def _domain(sample: _Sample) -> str:
+    return str(sample.row.get("domain"))
+
+
+def _permute(samples: Sequence[_Sample], chance: random.Random) -> None:
+    """The control: rewards change places over the whole batch, so that they say nothing about their responses."""
+    trained = [sample for sample in samples if sample.trained is not None]
+    rewards = [sample.reward for sample in trained]
+    chance.shuffle(rewards)
+    for sample, reward in zip(trained, rewards, strict=True):
+        sample.reward = reward
+
+
+def _row(sample: _Sample) -> Row:
+    return {
+        **sample.row,
+        "score": score_json(sample.score),
+        "reward": sample.reward,
+        "advantage": sample.advantage,
+        "masked": sample.masked,
+    }
+
+
+def _metrics(samples: Sequence[_Sample], groups: Iterable[Sequence[_Sample]]) -> dict[str, float]:
+    trained = [[sample.trained for sample in group if sample.trained is not None] for group in groups]
+    rewards = [reward for group in trained for reward in group]
+    judged = [sample for sample in samples if sample.score.is_judged]
+    tokens = [int(str(sample.row["tokens"])) for sample in samples]
+    metrics: dict[str, float] = {
+        "scored": len(judged),
+        "limit": sum(sample.score.is_limit for sample in judged),
+        "failed": len(samples) - len(judged),
+        "total": len(samples),
+        "masked": sum(bool(sample.masked) for sample in samples),
+        "masked_groups": sum(not group for group in trained),
+        "truncated": sum(bool(sample.row.get("truncated")) for sample in samples),
+    }
+    if samples:
+        metrics["zero_variance"] = sum(len(set(group)) < 2 for group in trained) / len(trained)
+        metrics["response_tokens_mean"] = sum(tokens) / len(tokens)
+        metrics["response_tokens_max"] = max(tokens)
+    metrics |= _means("reward_mean", rewards) | _means("value_mean", [sample.score.value for sample in judged])
+    if len(rewards) > 1:
+        mean = metrics["reward_mean"]
+        metrics["reward_std"] = math.sqrt(math.fsum((reward - mean) ** 2 for reward in rewards) / (len(rewards) - 1))
+    for domain in dict.fromkeys(_domain(sample) for sample in judged):
+        own = [sample for sample in judged if _domain(sample) == domain]
+        metrics |= _means(f"value/{domain}", [sample.score.value for sample in own])
+        for name in dict.fromkeys(name for sample in own for name in sample.score.metrics):
+            found = [sample.score.metrics[name] for sample in own if name in sample.score.metrics]
+            metrics |= _means(f"metric/{domain}/{name}", found)
+    return metrics
+
+
+def _means(name: str, values: Sequence[float]) -> dict[str, float]:
+    return {name: math.fsum(values) / len(values)} if values else {}
