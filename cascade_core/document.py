@@ -176,9 +176,11 @@ class _Reader:
     def scalar(self, node: ScalarNode, place: str) -> Any:
         text, tag = node.value, _tag(node)
         if tag in _TEXT:
-            if any("\ud800" <= char <= "\udfff" for char in text):
-                raise SpecError(f"{place}: text with half of a surrogate pair, which no UTF-8 file can hold")
-            return text
+            try:  # JSON writes a character beyond the first plane as two escapes: here they become one again
+                return text.encode("utf-16", "surrogatepass").decode("utf-16")
+            except UnicodeDecodeError as cause:
+                what = "text with half of a surrogate pair, which no UTF-8 file can hold"
+                raise SpecError(f"{place}: {what}") from cause
         make = _SCALARS.get(tag)
         if make is None:
             raise SpecError(f"{place}: tag {_shown(tag)} is not allowed: {_ALLOWED}")

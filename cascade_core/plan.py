@@ -1,0 +1,185 @@
+"""What a run would do, counted before it is done: stages, tasks drawn, responses, trainer flags, benchmarks.
+
+`plan` asks the domains and trainers what `run` will ask them, and trains, samples and writes nothing. Tasks are loaded
+only when `tasks=True`: then the first prompt of each domain is shown and the tasks of each benchmark are counted, up to
+`MOST_COUNTED`. This module imports no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from cascade_core.domain import Benchmark, Domain, Task
+from cascade_core.errors import CascadeError, PluginBroken
+from cascade_core.plugins import Registry, registry
+from cascade_core.prompts import step_size
+from cascade_core.settings import Evaluation, Sampling, Spec, Stage
+
+# Counting an endless benchmark stops here, and the plan says "at least".
+MOST_COUNTED = 10_000
+
+
+@dataclass(frozen=True)
+class DomainPlan:
+    """A domain of the spec: who provides it, with which options; `example` is its first prompt, where asked for."""
+
+    name: str
+    distribution: str
+    version: str
+    options: Mapping[str, Any]
+    example: str | None
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """One stage: `tasks` are drawn for it in all, `responses` sampled from them; `flags` are the trainer's own."""
+
+    folder: str
+    name: str
+    kind: str
+    domains: Mapping[str, float]
+    steps: int
+    tasks: int
+    responses: int
+    seed: int
+    trainer: str
+    flags: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class BenchmarkPlan:
+    """One benchmark, measured after every stage: `tasks` is `None` where they were not counted and nothing limits them."""
+
+    name: str
+    split: str
+    tasks: int | None
+    is_counted: bool
+    samples: int
+    sampling: Mapping[str, Any]
+    mode: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole run; `evaluations` is how often every benchmark is measured."""
+
+    name: str
+    seed: int
+    model: Mapping[str, Any]
+    domains: tuple[DomainPlan, ...]
+    stages: tuple[StagePlan, ...]
+    benchmarks: tuple[BenchmarkPlan, ...]
+    scoring: Mapping[str, Any]
+    evaluations: int
+
+    @property
+    def totals(self) -> dict[str, int | None]:
+        """Steps, tasks and responses of all stages, and responses of all evaluations (`None` where unknown)."""
+        once = [one.tasks * one.samples if one.tasks is not None else None for one in self.benchmarks]
+        known = [count for count in once if count is not None]
+        return {
+            "steps": sum(stage.steps for stage in self.stages),
+            "tasks": sum(stage.tasks for stage in self.stages),
+            "responses": sum(stage.responses for stage in self.stages),
+            "evaluated": self.evaluations * sum(known) if len(known) == len(once) else None,
+        }
+
+    def json(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return {**asdict(self), "totals": self.totals}
+
+
+def plan(spec: Spec, domains: Mapping[str, Domain], found: Registry | None = None, *, tasks: bool = False) -> Plan:
+    """What `spec` would do.
+
+    Args:
+        domains: as built by `spec.check`.
+        tasks: load tasks, for the first prompt of each domain and the count of each benchmark.
+
+    Raises:
+        SpecError, PluginError: a trainer that is not there or refuses a stage, a domain that cannot load its tasks.
+    """
+    found = found or registry()
+    return Plan(
+        name=spec.name,
+        seed=spec.seed,
+        model=spec.model.model_dump(mode="json", exclude_none=True),
+        domains=tuple(_domain(name, spec, domains[name], found, tasks) for name in spec.domains),
+        stages=tuple(_stage(index, stage, spec, found) for index, stage in enumerate(spec.stages, 1)),
+        benchmarks=tuple(
+            _benchmark(name, benchmark, domain, spec.evaluation, tasks)
+            for name, domain in domains.items()
+            for benchmark in domain.benchmarks()
+            if benchmark.of == "policy" and _is_wanted(f"{name}/{benchmark.name}", spec.evaluation)
+        ),
+        scoring=spec.scoring.model_dump(mode="json"),
+        evaluations=len(spec.stages) + 1,
+    )
+
+
+def _is_wanted(name: str, settings: Evaluation) -> bool:
+    return settings.benchmarks is None or name in settings.benchmarks
+
+
+def _domain(name: str, spec: Spec, domain: Domain, found: Registry, tasks: bool) -> DomainPlan:
+    ref = found.reference(name, spec.domains[name])
+    example = None
+    if tasks:
+        first = next(iter(_tasks(name, domain, "train", spec.seed, 1)), None)
+        example = first.question if first else ""
+    return DomainPlan(name, ref.distribution, ref.version, dict(ref.options), example)
+
+
+def _stage(index: int, stage: Stage, spec: Spec, found: Registry) -> StagePlan:
+    trainer = found.trainer(stage.trainer or spec.trainer)
+    drawn = stage.steps * step_size(stage)
+    return StagePlan(
+        folder=f"{index:02d}-{stage.name}",
+        name=stage.name,
+        kind=stage.kind,
+        domains=dict(stage.domains),
+        steps=stage.steps,
+        tasks=drawn,
+        responses=drawn * stage.rollout.samples_per_prompt if stage.kind == "rl" else 0,
+        seed=spec.seed if stage.seed is None else stage.seed,
+        trainer=trainer.name,
+        flags=dict(trainer().settings(stage)),
+    )
+
+
+def _benchmark(
+    name: str, benchmark: Benchmark, domain: Domain, settings: Evaluation, tasks: bool
+) -> BenchmarkPlan:
+    limits = [limit for limit in (benchmark.limit, settings.limit) if limit is not None]
+    count = min(limits, default=None)
+    if tasks:
+        count = len(_tasks(name, domain, benchmark.split, 0, min([*limits, MOST_COUNTED])))
+    sampling = Sampling.model_validate({**settings.sampling.model_dump(), **benchmark.sampling})
+    return BenchmarkPlan(
+        name=f"{name}/{benchmark.name}",
+        split=benchmark.split,
+        tasks=count,
+        is_counted=tasks,
+        samples=settings.samples or benchmark.samples,
+        sampling=sampling.model_dump(mode="json"),
+        mode=benchmark.mode,
+    )
+
+
+def _tasks(name: str, domain: Domain, split: str, seed: int, most: int) -> list[Task]:
+    """The first tasks of a split.
+
+    Raises:
+        PluginBroken: the domain cannot load them; says why.
+    """
+    try:
+        found: Iterable[Task] = domain.tasks(split, seed)
+        return list(islice(found, most))
+    except CascadeError:
+        raise
+    except Exception as cause:
+        what = f"{type(cause).__name__}: {cause}"
+        raise PluginBroken(f"domain {name!r} cannot load the tasks of its split {split!r}: {what}") from cause
