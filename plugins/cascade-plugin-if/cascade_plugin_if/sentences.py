@@ -16,26 +16,26 @@ import bisect
 import regex
 
 from cascade_plugin_if import markdown
-from cascade_plugin_if.words import has_word
+from cascade_plugin_if.words import has_word, listed
 
 # fmt: off
-_NEVER_LAST = frozenset("""
+_NEVER_LAST = listed("""
 mr mrs ms dr prof rev gen sen rep gov capt cpt lt col sgt maj cmdr adm hon messrs mme mlle mt e.g i.e eg ie cf vs viz
 approx dept est min max tel incl excl resp bzw ggf evtl inkl z.b d.h
-""".split())
-_MAYBE_LAST = frozenset("st ave blvd rd inc ltd co corp bros jr sr sra srta ph.d m.d al ed eds usw".split())
-_LAST_BEFORE_CAPITAL = frozenset("etc a.m p.m am pm".split())
-_BEFORE_NUMBER = frozenset("""
+""")
+_MAYBE_LAST = listed("st ave blvd rd inc ltd co corp bros jr sr sra srta ph.d m.d al ed eds usw")
+_LAST_BEFORE_CAPITAL = listed("etc a.m p.m am pm")
+_BEFORE_NUMBER = listed("""
 no nos nr fig figs vol pp ch sec eq art jan feb mar apr jun jul aug sep sept oct nov dec approx ca circa
-""".split())
-_STARTERS = frozenset("""
+""")
+_STARTERS = listed("""
 the a an this that these those he she it we they i you there here then when if but and or so as in on at to for my his
 her its our their your what who where why how no yes not however after before while once one some many most all
 everyone nobody please let now also still even only both each every another other such
-""".split())
-_AFTER_TIME = frozenset("""
+""")
+_AFTER_TIME = listed("""
 monday tuesday wednesday thursday friday saturday sunday est edt pst pdt cst cdt gmt utc cet bst
-""".split())
+""")
 # fmt: on
 _WIDE = "。！？｡।॥؟۔։።᙮"
 _STOP = regex.compile(rf"[.!?…‼⁇⁈⁉{_WIDE}]++(?P<closers>[\"'”’»)\]*_`]*+)")

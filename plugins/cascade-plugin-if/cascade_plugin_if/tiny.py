@@ -20,7 +20,7 @@ from cascade_plugin_if.splits import is_test
 CONSONANTS, VOWELS = "bcdfghklmnprstz", "aeiou"
 ENDS = ("ok", "bye", "done")
 EXTRAS = ("", "quotes", *ENDS)
-_UNFIT = frozenset("cok cum dic dik fag hag nig pis sac suc tit tur".split())
+_UNFIT = frozenset(("cok", "cum", "dic", "dik", "fag", "hag", "nig", "pis", "sac", "suc", "tit", "tur"))
 _CASES = {"capitals": "change_case:english_capital", "small letters": "change_case:english_lowercase"}
 _FAMILY = {"": "", "quotes": "startend:quotation", **dict.fromkeys(ENDS, "startend:end_checker")}
 

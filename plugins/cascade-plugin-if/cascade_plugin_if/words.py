@@ -31,6 +31,11 @@ _LIST_NUMBER = regex.compile(r"^[ \t>]*+\d{1,3}[.)](?=[ \t])", regex.MULTILINE)
 _LINK_TARGET = regex.compile(r"(?<=\])\((?:https?://|www\.|/|#)[^()\s]*+\)")
 
 
+def listed(text: str) -> frozenset[str]:
+    """The words of a list that is written as running text."""
+    return frozenset(text.split())
+
+
 def words(text: str) -> list[str]:
     """The words of a text, in order, as they are written.
 

@@ -8,6 +8,7 @@ nothing passes unchecked.
 from __future__ import annotations
 
 import operator
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
@@ -31,6 +32,11 @@ RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
 def holds(count: int, relation: str, bound: int) -> bool:
     """Whether `count` stands in the relation to `bound`."""
     return RELATIONS[relation](count, bound)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 word`, `2 words`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 @dataclass(frozen=True)
@@ -84,8 +90,6 @@ def relation(value: Any) -> str:
 
 def character(value: Any) -> str:
     """Reads a single character."""
-    import unicodedata
-
     one = unicodedata.normalize("NFC", text(value)[:8])
     if len(one) != 1:
         raise ValueError("a single character")

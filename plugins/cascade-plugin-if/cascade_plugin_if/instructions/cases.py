@@ -14,8 +14,10 @@ _POSSESSIVE = regex.compile(r"['’]s?$")
 _LOWER = regex.compile(r"\p{Ll}")
 _UPPER = regex.compile(r"[\p{Lu}\p{Lt}]")
 # Every character whose Unicode name says comma, and the low quotation mark that looks like one.
-_COMMA = regex.compile("[,\u055d\u060c\u07f8\u1363\u1802\u1808\u2e32\u2e34\u2e41\u2e49\u2e4c\u3001\ua4fe\ua60d\ua6f5"
-                       "\ufe10\ufe11\ufe45\ufe46\ufe50\ufe51\uff0c\uff64]|(?<=\\S)\u201a(?=\\s)")
+_COMMA = regex.compile(
+    "[,\u055d\u060c\u07f8\u1363\u1802\u1808\u2e32\u2e34\u2e41\u2e49\u2e4c\u3001\ua4fe\ua60d\ua6f5"
+    "\ufe10\ufe11\ufe45\ufe46\ufe50\ufe51\uff0c\uff64]|(?<=\\S)\u201a(?=\\s)"
+)
 
 
 def _has_small_letter(text: str) -> bool:
@@ -60,7 +62,7 @@ def _edit_capital_words(draft: str, args: Args, rng: Random) -> str:
 
 
 def _edit_no_comma(draft: str, args: Args, rng: Random) -> str:
-    return _COMMA.sub("", draft)
+    return str(_COMMA.sub("", draft))
 
 
 CAPITAL = Instruction(
@@ -83,9 +85,7 @@ CAPITAL_WORDS = Instruction(
     "change_case:capital_word_frequency",
     (Argument("capital_relation", relation), Argument("capital_frequency", whole(0))),
     _capital_words,
-    lambda args: (
-        f"Let the number of words in all capitals be {args['capital_relation']} {args['capital_frequency']}."
-    ),
+    lambda args: f"Let the number of words in all capitals be {args['capital_relation']} {args['capital_frequency']}.",
     _edit_capital_words,
     26,
 )

@@ -7,15 +7,12 @@ from random import Random
 
 import regex
 
-from cascade_plugin_if import markdown
-from cascade_plugin_if.instructions.base import Args, Argument, Instruction, text, whole
+from cascade_plugin_if.instructions.base import Args, Argument, Instruction, counted, text, whole
 from cascade_plugin_if.reading import Reading
 from cascade_plugin_if.words import has_word, words
 
 # Innermost brackets with a letter inside, on one line; no index (`a[i]`), link, footnote, check box or escaped bracket.
-_PLACEHOLDER = regex.compile(
-    r"(?<![A-Za-z0-9_\\!])\[(?!\^)(?=[^\[\]\n]*?\p{L})[^\[\]\n]++(?<!\\)\](?!\(|:)"
-)
+_PLACEHOLDER = regex.compile(r"(?<![A-Za-z0-9_\\!])\[(?!\^)(?=[^\[\]\n]*?\p{L})[^\[\]\n]++(?<!\\)\](?!\(|:)")
 _CHECK_BOX = regex.compile(r"^[ \t>]*+(?:[-*+•]|\d+[.)])[ \t]++\[[xX]\](?=[ \t])", regex.MULTILINE)
 _CODE_SPAN = regex.compile(r"`[^`\n]++`")
 _POSTSCRIPT_LINE = regex.compile(r"^[\s>#*_~`\"'“”«(\[\-]*+")
@@ -28,7 +25,7 @@ def placeholder_count(reading: Reading) -> int:
 
 
 def _placeholders(reading: Reading, args: Args) -> bool:
-    return placeholder_count(reading) >= args["num_placeholders"]
+    return placeholder_count(reading) >= int(args["num_placeholders"])
 
 
 @functools.lru_cache(maxsize=256)
@@ -79,18 +76,22 @@ def _name(number: int) -> str:
 
 def _edit_placeholders(draft: str, args: Args, rng: Random) -> str:
     missing = args["num_placeholders"] - placeholder_count(Reading(draft))
-    return draft + "".join(f" [{_name(number)}]" for number in range(missing))
+    if missing <= 0:
+        return draft
+    return f"{draft} Please add {' and '.join(f'[{_name(number)}]' for number in range(missing))}."
 
 
 def _edit_postscript(draft: str, args: Args, rng: Random) -> str:
-    return f"{draft}\n\n{args['postscript_marker']} more soon"
+    return f"{draft}\n\n{args['postscript_marker']} More about this soon."
 
 
 PLACEHOLDERS = Instruction(
     "detectable_content:number_placeholders",
     (Argument("num_placeholders", whole(0)),),
     _placeholders,
-    lambda args: f"Leave at least {args['num_placeholders']} places to fill in, in square brackets, such as [name].",
+    lambda args: (
+        f"Leave at least {counted(args['num_placeholders'], 'place')} to fill in, in square brackets, such as [name]."
+    ),
     _edit_placeholders,
     23,
 )

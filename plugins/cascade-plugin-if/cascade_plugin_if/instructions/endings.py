@@ -10,7 +10,7 @@ from cascade_plugin_if.instructions.base import Args, Argument, Instruction, tex
 from cascade_plugin_if.instructions.keywords import fold
 from cascade_plugin_if.reading import Reading, clean
 
-_DOUBLE = "\"“”„‟«»＂"
+_DOUBLE = '"“”„‟«»＂'
 _CLOSING = " \t\n*_~`"
 _MARK = regex.compile(rf"[{_DOUBLE}]")
 
@@ -71,7 +71,8 @@ def _edit_quotation(draft: str, args: Args, rng: Random) -> str:
 
 
 def _edit_ending(draft: str, args: Args, rng: Random) -> str:
-    return f"{draft.rstrip()} {args['end_phrase']}"
+    gap = "\n\n" if draft.rpartition("\n")[2].startswith("* ") else " "
+    return f"{draft.rstrip()}{gap}{args['end_phrase']}"
 
 
 ENDING = Instruction(

@@ -9,7 +9,7 @@ import regex
 
 from cascade_plugin_if import drafts, markdown
 from cascade_plugin_if.emphasis import highlight_count
-from cascade_plugin_if.instructions.base import Args, Argument, Instruction, text, whole
+from cascade_plugin_if.instructions.base import Args, Argument, Instruction, counted, text, whole
 from cascade_plugin_if.reading import Reading
 from cascade_plugin_if.words import has_word
 
@@ -35,11 +35,11 @@ def bullet_count(lines: list[str]) -> int:
 
 
 def _bullets(reading: Reading, args: Args) -> bool:
-    return bullet_count(reading.prose_lines) == args["num_bullets"]
+    return bullet_count(reading.prose_lines) == int(args["num_bullets"])
 
 
 def _highlights(reading: Reading, args: Args) -> bool:
-    return highlight_count(reading.prose_lines) >= args["num_highlights"]
+    return highlight_count(reading.prose_lines) >= int(args["num_highlights"])
 
 
 @functools.lru_cache(maxsize=256)
@@ -69,7 +69,7 @@ def section_count(lines: list[str], splitter: str) -> int:
 
 
 def _sections(reading: Reading, args: Args) -> bool:
-    return section_count(reading.prose_lines, args["section_spliter"]) >= args["num_sections"]
+    return section_count(reading.prose_lines, args["section_spliter"]) >= int(args["num_sections"])
 
 
 def _title(reading: Reading, args: Args) -> bool:
@@ -90,7 +90,7 @@ def _edit_bullets(draft: str, args: Args, rng: Random) -> str:
 
 def _edit_highlights(draft: str, args: Args, rng: Random) -> str:
     missing = args["num_highlights"] - highlight_count(draft.split("\n"))
-    return draft + "".join(f" *{item}*" for item in drafts.items(missing, rng))
+    return drafts.highlighted(draft, missing)
 
 
 def _edit_sections(draft: str, args: Args, rng: Random) -> str:
@@ -99,14 +99,14 @@ def _edit_sections(draft: str, args: Args, rng: Random) -> str:
 
 
 def _edit_title(draft: str, args: Args, rng: Random) -> str:
-    return f"<<{drafts.items(1, rng)[0]}>>\n\n{draft}"
+    return f"<<{rng.choice(drafts.TITLES)}>>\n\n{draft}"
 
 
 BULLETS = Instruction(
     "detectable_format:number_bullet_lists",
     (Argument("num_bullets", whole(1)),),
     _bullets,
-    lambda args: f"Include exactly {args['num_bullets']} bullet points in Markdown, such as:\n* one point",
+    lambda args: f'Include exactly {counted(args["num_bullets"], "Markdown bullet point")}, each on a line with "* ".',
     _edit_bullets,
     25,
 )
@@ -114,7 +114,7 @@ HIGHLIGHTS = Instruction(
     "detectable_format:number_highlighted_sections",
     (Argument("num_highlights", whole(0)),),
     _highlights,
-    lambda args: f"Highlight at least {args['num_highlights']} parts of the answer in Markdown, as in *highlighted part*.",
+    lambda args: f"Highlight at least {counted(args['num_highlights'], 'part')} in Markdown, as in *highlighted part*.",
     _edit_highlights,
     24,
 )
@@ -123,7 +123,7 @@ SECTIONS = Instruction(
     (Argument("section_spliter", text), Argument("num_sections", whole(1))),
     _sections,
     lambda args: (
-        f"Write {args['num_sections']} sections; each begins on a line of its own with {args['section_spliter']} "
+        f"Write {counted(args['num_sections'], 'section')}; each begins on a line of its own with {args['section_spliter']} "
         "and its number."
     ),
     _edit_sections,

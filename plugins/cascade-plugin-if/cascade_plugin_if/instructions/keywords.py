@@ -13,7 +13,19 @@ from random import Random
 
 import regex
 
-from cascade_plugin_if.instructions.base import Args, Argument, Instruction, character, holds, relation, text, texts, whole
+from cascade_plugin_if import drafts
+from cascade_plugin_if.instructions.base import (
+    Args,
+    Argument,
+    Instruction,
+    character,
+    counted,
+    holds,
+    relation,
+    text,
+    texts,
+    whole,
+)
 from cascade_plugin_if.reading import Reading
 from cascade_plugin_if.words import IDEOGRAPH
 
@@ -83,15 +95,9 @@ def _listed(words: list[str]) -> str:
     return ", ".join(f'"{word}"' for word in words)
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
 def _add(draft: str, word: str, count: int) -> str:
-    """Puts a word into the first line `count` times, before its stop."""
-    if count <= 0:
-        return draft
-    return f"{draft.rstrip()} {' '.join([word] * count)}" if draft.strip() else " ".join([word] * count)
+    """Adds a sentence that holds the word `count` times."""
+    return draft if count <= 0 else f"{draft} Someone said {' and '.join([word] * count)}.".lstrip()
 
 
 def _edit_exist(draft: str, args: Args, rng: Random) -> str:
@@ -129,7 +135,11 @@ def _edit_letters(draft: str, args: Args, rng: Random) -> str:
         return draft
     if args["let_relation"] in ("less than", "at most"):
         return regex.sub(regex.escape(letter), "", draft, flags=regex.IGNORECASE)
-    return f"{draft} {letter * missing}"
+    for sentence in rng.sample(drafts.SENTENCES, len(drafts.SENTENCES)):
+        if draft.lower().count(letter.lower()) >= bound + (args["let_relation"] == "more than"):
+            return draft
+        draft = f"{draft} {sentence}" if letter.lower() in sentence.lower() else draft
+    return draft
 
 
 EXISTENCE = Instruction(
@@ -144,7 +154,7 @@ FREQUENCY = Instruction(
     "keywords:frequency",
     (Argument("keyword", text), Argument("relation", relation), Argument("frequency", whole(0))),
     _frequency,
-    lambda args: f'Use the word "{args["keyword"]}" {args["relation"]} {_times(args["frequency"])}.',
+    lambda args: f'Use the word "{args["keyword"]}" {args["relation"]} {counted(args["frequency"], "time")}.',
     _edit_frequency,
     21,
 )
@@ -161,7 +171,7 @@ LETTERS = Instruction(
     (Argument("letter", character), Argument("let_relation", relation), Argument("let_frequency", whole(0))),
     _letters,
     lambda args: (
-        f'Let the letter "{args["letter"]}" occur {args["let_relation"]} {_times(args["let_frequency"])}, '
+        f'Let the letter "{args["letter"]}" occur {args["let_relation"]} {counted(args["let_frequency"], "time")}, '
         "counting capitals as well."
     ),
     _edit_letters,

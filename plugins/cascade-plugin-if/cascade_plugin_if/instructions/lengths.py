@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from cascade_plugin_if import drafts, markdown
-from cascade_plugin_if.instructions.base import Args, Argument, Instruction, holds, relation, text, whole
+from cascade_plugin_if.instructions.base import Args, Argument, Instruction, counted, holds, relation, text, whole
 from cascade_plugin_if.reading import Reading
 from cascade_plugin_if.words import first_words, has_word, same, words
 
@@ -51,17 +51,15 @@ def _first_word(reading: Reading, args: Args) -> bool:
 def _beyond(args: Args) -> str:
     if args["nth_paragraph"] <= args["num_paragraphs"]:
         return ""
-    return f"'nth_paragraph' must be at most 'num_paragraphs', found {args['nth_paragraph']} of {args['num_paragraphs']}"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return (
+        f"'nth_paragraph' must be at most 'num_paragraphs', found {args['nth_paragraph']} of {args['num_paragraphs']}"
+    )
 
 
 def _least(args: Args, name: str) -> int:
     """A count that satisfies the relation and is natural to write."""
     shift = {"less than": -1, "more than": 1}.get(args["relation"], 0)
-    return max(1, args[name] + shift)
+    return max(1, int(args[name]) + shift)
 
 
 def _edit_sentences(draft: str, args: Args, rng: Random) -> str:
@@ -87,7 +85,7 @@ SENTENCES = Instruction(
     "length_constraints:number_sentences",
     (Argument("relation", relation), Argument("num_sentences", whole(0))),
     _sentences,
-    lambda args: f"Write {args['relation']} {_plural(args['num_sentences'], 'sentence')}.",
+    lambda args: f"Write {args['relation']} {counted(args['num_sentences'], 'sentence')}.",
     _edit_sentences,
     0,
 )
@@ -96,7 +94,7 @@ PARAGRAPHS = Instruction(
     (Argument("num_paragraphs", whole(1)),),
     _paragraphs,
     lambda args: (
-        f"Write exactly {_plural(args['num_paragraphs'], 'paragraph')}; between two of them stands a line with {DIVIDER}."
+        f"Write exactly {counted(args['num_paragraphs'], 'paragraph')}; between two of them stands a line with {DIVIDER}."
     ),
     _edit_paragraphs,
     30,
@@ -105,7 +103,7 @@ WORDS = Instruction(
     "length_constraints:number_words",
     (Argument("relation", relation), Argument("num_words", whole(0))),
     _words,
-    lambda args: f"Write {args['relation']} {_plural(args['num_words'], 'word')}.",
+    lambda args: f"Write {args['relation']} {counted(args['num_words'], 'word')}.",
     _edit_words,
     1,
 )
@@ -118,7 +116,7 @@ FIRST_WORD = Instruction(
     ),
     _first_word,
     lambda args: (
-        f"Write exactly {_plural(args['num_paragraphs'], 'paragraph')} with a blank line between two of them; "
+        f"Write exactly {counted(args['num_paragraphs'], 'paragraph')} with a blank line between two of them; "
         f'paragraph {args["nth_paragraph"]} starts with the word "{args["first_word"]}".'
     ),
     _edit_first_word,

@@ -1,0 +1,134 @@
+"""Tasks from files and hub data sets in the public format of IFEval.
+
+A row has `prompt` (text) or `messages` (a chat, or its first turns), `instruction_id_list` and `kwargs`, and at best
+`key`. `kwargs` is a list as long as the ids, of objects in which unused arguments are null; a null entry and JSON text
+are understood too. JSONL is read with the standard library, Parquet with pyarrow, anything else is a folder or a hub
+name for the library `datasets`, `name` or `name:split`.
+
+Rows are taken as they are: an unknown instruction or a missing argument is found when the task is scored, and is an
+error of that task. A row without a prompt or without instructions stops the loading, with file and line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cascade_core import Task
+from cascade_core.domain import Message
+from cascade_core.errors import UsageError
+from cascade_core.rows import read
+from cascade_plugin_if.splits import is_test
+
+
+def tasks(data: str, eval_data: str, split: str) -> Iterator[Task]:
+    """Tasks of a split, in the order of the file, each prompt once.
+
+    With `eval_data` the test split is all of it, and its prompts are left out of training; without, one prompt in five
+    of `data` is held out.
+
+    Raises:
+        UsageError: a file is missing, or a row has no prompt or instructions.
+    """
+    if split == "test" and eval_data:
+        yield from load(eval_data)
+        return
+    held_out = {_text(task) for task in load(eval_data)} if eval_data else None
+    for task in load(data):
+        out = is_test(_text(task)) if held_out is None else _text(task) in held_out
+        if out == (split == "test"):
+            yield task
+
+
+def load(source: str) -> Iterator[Task]:
+    """Every task of a source; a prompt that comes again is left out, a key that comes again is made distinct."""
+    seen: set[str] = set()
+    ids: set[str] = set()
+    for number, row in enumerate(_rows(source), 1):
+        task = _task(row, f"{source}:{number}", source)
+        text = _text(task)
+        if text in seen:
+            continue
+        seen.add(text)
+        if task.id in ids:
+            task = Task(f"{task.id}-{_digest(text)}", task.prompt, task.answer, source=task.source)
+        ids.add(task.id)
+        yield task
+
+
+def _rows(source: str) -> Iterator[Mapping[str, Any]]:
+    path = Path(source)
+    if path.suffix in (".jsonl", ".ndjson", ".parquet") and not path.is_file():
+        raise UsageError(f"domain 'if': no file {source}")
+    if path.suffix in (".jsonl", ".ndjson"):
+        return read(path)
+    if path.suffix == ".parquet":
+        return _parquet(path)
+    return _hub(source)
+
+
+def _parquet(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        import pyarrow.parquet as parquet  # type: ignore[import-untyped]
+    except ImportError as cause:
+        raise UsageError(f"{path} needs pyarrow: install cascade-plugin-if[parquet]") from cause
+    for batch in parquet.ParquetFile(path).iter_batches():
+        yield from batch.to_pylist()
+
+
+def _hub(source: str) -> Iterator[Mapping[str, Any]]:
+    try:
+        import datasets
+    except ImportError as cause:
+        raise UsageError(f"data set {source!r} needs the library datasets: install cascade-plugin-if[hub]") from cause
+    name, _, split = source.partition(":")
+    try:
+        yield from datasets.load_dataset(name, split=split or "train")
+    except (OSError, ValueError) as cause:
+        raise UsageError(f"domain 'if': cannot load data set {source!r}: {str(cause).splitlines()[0]}") from cause
+
+
+def _task(row: Mapping[str, Any], where: str, source: str) -> Task:
+    prompt = _prompt(row, where)
+    for name in ("instruction_id_list", "kwargs"):
+        if row.get(name) is None:
+            raise UsageError(f"{where}: a row needs 'instruction_id_list' and 'kwargs', found {_keys(row)}")
+    answer = {"instruction_id_list": row["instruction_id_list"], "kwargs": row["kwargs"]}
+    if isinstance(row.get("reference"), str):
+        answer["reference"] = row["reference"]
+    key = row.get("key", row.get("id"))
+    text = prompt if isinstance(prompt, str) else json.dumps(prompt)
+    return Task(str(key) if key is not None else _digest(text), prompt, answer, source=Path(source).stem)
+
+
+def _prompt(row: Mapping[str, Any], where: str) -> str | list[Message]:
+    """The prompt: text, or the turns before the answer."""
+    found = row.get("prompt") or row.get("messages")
+    if isinstance(found, str) and found.strip():
+        return found
+    if isinstance(found, list) and all(isinstance(turn, Mapping) and _is_turn(turn) for turn in found):
+        turns = [Message(role=turn["role"], content=turn["content"]) for turn in found]
+        while turns and turns[-1]["role"] == "assistant":
+            turns.pop()
+        if turns:
+            return turns
+    raise UsageError(f"{where}: a row needs a text 'prompt' or chat 'messages', found {_keys(row)}")
+
+
+def _is_turn(turn: Mapping[str, Any]) -> bool:
+    return isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
+
+
+def _keys(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name!r}" for name, value in row.items() if value is not None)[:120] or "nothing"
+
+
+def _text(task: Task) -> str:
+    return task.prompt if isinstance(task.prompt, str) else json.dumps(task.prompt)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
