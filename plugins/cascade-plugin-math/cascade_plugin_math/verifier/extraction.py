@@ -1,0 +1,130 @@
+"""Boxes: the last complete `\\boxed{…}` or `\\fbox{…}` of an answer, with what stands right beside it.
+
+One linear pass that pairs braces, whatever the text. A box that is never closed is no box. Boxes that follow one another
+with nothing but separators in between are one list (`\\boxed{3} and \\boxed{8}`), so that offering several values is
+never better than offering a list; a box that takes back an earlier one stands for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_START = re.compile(r"\\(?:boxed|fbox)\b\s*|\\(?:boxed|fbox)(?=[\d{])")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_BARE = re.compile(r"[-+]?\d[\d.,]*\d|[-+]?\d|\\[A-Za-z]+(?:\s*\{[^{}]{0,200}\}){0,2}|[^\s\\{}$]")
+_JOINT = re.compile(
+    r"[\s$,;.*~&:()\[\]]*(?:\\(?:quad|qquad|text\{\s*(?:and|or)\s*\}|[,;:! \]\[()])|and|or|und|oder|\s|[$,;.*~&:()\[\]])*"
+)
+_HEDGE = re.compile(
+    r"\b(?:if (?:that|this|it) (?:is|was|'s)n?'?t? ?(?:wrong|incorrect|not)|otherwise|alternatively|or (?:maybe|perhaps|possibly|else))\b",
+    re.I,
+)
+_AFTER = re.compile(
+    r"\s*(?:(\\?%)|(\^\s*\\circ|\^\s*\{\s*\\circ\s*\}|°)|((?:\\[,;: ]|~)?\s*\\(?:text|mathrm|rm|textrm)\s*\{[^{}]{1,40}\}(?:\^\{?\d\}?)?))"
+)
+_OFFERED = re.compile(
+    r"[\s$.,)]*\(?\s*\\?(?:text\{)?\s*(?:or|alternatively|otherwise)\b[\s}:,]*(?:maybe |perhaps |possibly |else |equivalently,? )?(.{1,80})",
+    re.S | re.I,
+)
+_VALUE = re.compile(r"\$([^$]{1,60})\$|\\\((.{1,60}?)\\\)|(-?\d[\d.,/]*\d|-?\d)")
+_DISOWNED = re.compile(
+    r"\b(?:example of the (?:answer )?format|illustrates? the format|(?:i )?(?:have|has) no answer|just a placeholder|ignore (?:the|that|this) box)\b",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class Boxed:
+    """What stands in the last box or group of boxes; `alternative` is a value that the text offers beside it."""
+
+    text: str
+    alternative: str = ""
+    disowned: bool = False
+
+
+@dataclass(frozen=True)
+class _Box:
+    begin: int
+    end: int
+    content: str
+
+
+def boxed(text: str) -> Boxed | None:
+    """The last complete box of the text, or `None`."""
+    boxes = _boxes(text)
+    if not boxes:
+        return None
+    group = [boxes[-1]]
+    for box in reversed(boxes[:-1]):
+        if not _joined(text[box.end : group[0].begin]):
+            break
+        group.insert(0, box)
+    contents = list(dict.fromkeys(_inner(box.content.strip()) for box in group))
+    tail = text[group[-1].end : group[-1].end + 400]
+    content = ", ".join(contents) if len(contents) > 1 else contents[0] + _beside(tail)
+    return Boxed(content, _alternative(tail), bool(_DISOWNED.search(tail)))
+
+
+def _inner(content: str) -> str:
+    """The content of a box within a box, where there is nothing else."""
+    for _ in range(20):
+        inner = _boxes(content)
+        if len(inner) != 1 or content[: inner[0].begin].strip(" $") or content[inner[0].end :].strip(" $"):
+            break
+        content = inner[0].content.strip()
+    return content
+
+
+def _joined(between: str) -> bool:
+    """Whether two boxes belong together: only separators between them, or the second is offered in case."""
+    return (
+        len(between) < 200
+        and (
+            _JOINT.fullmatch(between[:60]) is not None if len(between) <= 60 else False or bool(_HEDGE.search(between))
+        )
+    ) or (len(between) < 200 and bool(_HEDGE.search(between)))
+
+
+def _boxes(text: str) -> list[_Box]:
+    starts = [match.end() for match in _START.finditer(text)]
+    if not starts:
+        return []
+    partner = _pairs(text, starts[0])
+    found: list[_Box] = []
+    for match in _START.finditer(text):
+        begin = match.end()
+        if found and match.start() < found[-1].end:
+            continue
+        if text[begin : begin + 1] == "{":
+            end = partner.get(begin)
+            if end is not None:
+                found.append(_Box(match.start(), end + 1, text[begin + 1 : end]))
+        elif bare := _BARE.match(text, begin):
+            found.append(_Box(match.start(), bare.end(), bare[0]))
+    return found
+
+
+def _pairs(text: str, start: int) -> dict[int, int]:
+    """Opening braces to closing ones, from `start` on; a backslash takes the next character with it."""
+    partner: dict[int, int] = {}
+    stack: list[int] = []
+    for match in _BRACE.finditer(text, start):
+        if match[0] == "{":
+            stack.append(match.start())
+        elif match[0] == "}" and stack:
+            partner[stack.pop()] = match.start()
+    return partner
+
+
+def _beside(tail: str) -> str:
+    """A percent sign, a degree sign or a unit that stands right after the box."""
+    match = _AFTER.match(tail)
+    return match[0] if match else ""
+
+
+def _alternative(tail: str) -> str:
+    """A value that is offered right after the box: `\\boxed{7} or 8`."""
+    offered = _OFFERED.match(tail)
+    value = _VALUE.search(offered[1]) if offered else None
+    return next((part for part in value.groups() if part), "") if value else ""

@@ -1,0 +1,340 @@
+"""Is one answer the other? The kinds of answers, each with its own idea of being equal.
+
+Sets and solution lists have no order, tuples and named values do. A region is the set of numbers it holds, an equation the
+set of its solutions, a quantity its value in one unit. Every comparison starts from the label: what the label is decides
+what an answer has to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from cascade_plugin_math.verifier import equations, families, quantities, ratios, regions
+from cascade_plugin_math.verifier.names import FALSE, assignments, reduce
+from cascade_plugin_math.verifier.node import Node, TooMuch, canonical, make, num, rebuild, sym, symbols, walk
+from cascade_plugin_math.verifier.scalar import Context, equal
+
+MAX_VALUES = 200
+_KEPT_WHOLE = ("rel", "stmt", "cond", "cases", "list1", "builder")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the question says about the answer, beside the policy.
+
+    `ordered`: a list is asked in an order. `percent`, `ratio`, `time`: what a bare number, or a colon, means. `base`: the base
+    numerals are asked in. `units`: unit words of the question. `names`: single letters that it uses as variables.
+    """
+
+    ordered: bool = False
+    percent: bool = False
+    ratio: bool = False
+    time: bool = False
+    base: int | None = None
+    units: tuple[str, ...] = ()
+    names: frozenset[str] = frozenset()
+    wanted: str = ""
+
+
+class Matcher:
+    """Compares answers under one policy and one question.
+
+    Args:
+        context: tolerances, and what is known of the variables.
+        asked: what the question says.
+    """
+
+    def __init__(self, context: Context, asked: Asked) -> None:
+        self.context = context
+        self.asked = asked
+
+    def same(self, label: Node, answer: Node) -> bool:
+        """Whether the answer is the label's.
+
+        Raises:
+            TooMuch: it cannot be told within the bounds of this package.
+        """
+        label, answer = settled(label), settled(answer)
+        if canonical(label) == canonical(answer):
+            return True
+        for rule in (self._family, self._region, self._ratio, self._named, self._equation, self._values):
+            verdict = rule(label, answer)
+            if verdict is not None:
+                return verdict
+        return False
+
+    # --- one rule a kind; None: not my kind ---------------------------------------------------------------------
+    def _family(self, label: Node, answer: Node) -> bool | None:
+        return families.same(label, answer, self.context)
+
+    def _region(self, label: Node, answer: Node) -> bool | None:
+        (left_name, left), (right_name, right) = reduce(label, self.context), reduce(answer, self.context)
+        if left_name is not None and right_name is not None and left_name != right_name:
+            return None
+        if not (regions.is_region(left) or regions.is_region(right)):
+            return None
+        if not (regions.could_be(left) and regions.could_be(right)):
+            return False
+        one, two = self._as_region(left, left_name), self._as_region(right, right_name)
+        if any(regions.same(first, second) for first in one for second in two):
+            return True
+        return self._items(label, answer) if label.op == answer.op == "list" else False
+
+    def _as_region(self, node: Node, name: Node | None) -> list[Node]:
+        """What a node may mean as a region; inequalities between commas hold together, or are alternatives."""
+        if node.op == "list":
+            return [make("and", *node.args), make("or", *node.args)]
+        return [node]
+
+    def _ratio(self, label: Node, answer: Node) -> bool | None:
+        return ratios.same(label, answer, self.asked.ratio, self.asked.time, self.same)
+
+    def _named(self, label: Node, answer: Node) -> bool | None:
+        sides = [
+            assignments(side.args, self.context) if side.op in ("list", "and") else None for side in (label, answer)
+        ]
+        left, right = sides
+        if left is not None and right is not None:
+            if left.keys() == right.keys():
+                return all(self.same(left[name], right[name]) for name in left)
+            return None if self._one_letter(left) and self._one_letter(right) else False
+        for named, other in ((left, answer), (right, label)):
+            if named is not None and other.op == "tuple":
+                values = [named[name] for name in sorted(named)]
+                return len(values) == len(other.args) and all(map(self.same, other.args, values))
+        return None
+
+    def _one_letter(self, named: dict[str, Node]) -> bool:
+        """Whether the names differ by their index only, as roots do: `x_1`, `x_2`."""
+        return len({name.split("_")[0] for name in named}) == 1
+
+    def _equation(self, label: Node, answer: Node) -> bool | None:
+        (left_name, left), (right_name, right) = reduce(label, self.context), reduce(answer, self.context)
+        if FALSE in (left, right):
+            return False
+        genuine = [value.op == "rel" and value.value == ("=",) for value in (left, right)]
+        if all(genuine):
+            return equations.same(left, right, self.context)
+        if left_name is not None and right_name is not None and not genuine[0] and not genuine[1]:
+            return self._two_names(label, answer, (left_name, left), (right_name, right))
+        if genuine[0] or genuine[1]:
+            return self._one_equation(label, answer, genuine)
+        return None
+
+    def _two_names(self, label: Node, answer: Node, left: tuple[Node, Node], right: tuple[Node, Node]) -> bool:
+        if canonical(left[0]) == canonical(right[0]) or {left[0].op, right[0].op} & {"word"}:
+            return self.same(left[1], right[1])
+        if {left[0].op, right[0].op} == {"apply", "sym"} and (left[0] == sym("y") or right[0] == sym("y")):
+            return self.same(left[1], right[1])
+        as_rel = [make("rel", name, value, value=("=",)) for name, value in (left, right)]
+        try:
+            return symbols(left[1]) != frozenset() and equations.same(as_rel[0], as_rel[1], self.context)
+        except TooMuch:
+            return False
+
+    def _one_equation(self, label: Node, answer: Node, genuine: Sequence[bool]) -> bool:
+        equation, other = (label, answer) if genuine[0] else (answer, label)
+        name, value = reduce(other, self.context)
+        if name is not None and symbols(value) and other.op == "rel":
+            return equations.same(equation, make("rel", name, value, value=("=",)), self.context)
+        values = self.values(other)
+        if values is None or (name is not None and name.op == "sym" and name.value not in symbols(equation)):
+            return False
+        return equations.solved_by(equation, values, self.context)
+
+    def _values(self, label: Node, answer: Node) -> bool | None:
+        left, right = self.values(label), self.values(answer)
+        if left is None or right is None:
+            return self._whole(label, answer)
+        pair = self._pair_as_list(label, answer)
+        if pair is not None:
+            return pair
+        if any(part.op == "dots" for part in (*left, *right)) and len(left) + len(right) > 2:
+            return families.same_sequence(left, right, self._one)
+        if (self.asked.ordered or self.context.policy.ordered) and label.op == answer.op == "list":
+            return len(left) == len(right) and all(map(self._one, left, right))
+        if self.context.policy.multiset:
+            return self._matching(left, right)
+        return (
+            bool(left) == bool(right)
+            and all(any(self._one(one, two) for two in right) for one in left)
+            and all(any(self._one(one, two) for one in left) for two in right)
+        )
+
+    def _pair_as_list(self, label: Node, answer: Node) -> bool | None:
+        """`1, 2` for `(1, 2)` and the other way round: in that order."""
+        kinds = (label.op, answer.op)
+        if kinds not in (("tuple", "list"), ("list", "tuple")) or any(
+            arg.op in ("tuple", "rel") for arg in (*label.args, *answer.args)
+        ):
+            return None
+        return len(label.args) == len(answer.args) and all(map(self.same, label.args, answer.args))
+
+    def _items(self, label: Node, answer: Node) -> bool:
+        return len(label.args) == len(answer.args) and self._matching(label.args, answer.args)
+
+    def _matching(self, left: Sequence[Node], right: Sequence[Node]) -> bool:
+        """Whether the two can be paired off."""
+        rest = list(right)
+        for one in left:
+            partner = next((two for two in rest if self._one(one, two)), None)
+            if partner is None:
+                return False
+            rest.remove(partner)
+        return not rest
+
+    # --- values -------------------------------------------------------------------------------------------------
+    def values(self, node: Node) -> list[Node] | None:
+        """The values that a node lists, `±` written out; `None` if it is no list of values."""
+        _, node = reduce(node, self.context)
+        if node.op in ("list", "or", "and", "set"):
+            found: list[Node] = []
+            for arg in node.args:
+                inner = self.values(arg)
+                if inner is None or len(found) > MAX_VALUES:
+                    return None
+                found += inner
+            return found
+        if node.op == "rel" and len(node.args) == 2 and node.value == ("in",) and node.args[1].op == "set":
+            return self.values(node.args[1])
+        if node.op in _KEPT_WHOLE or node == FALSE:
+            return None
+        return expand_signs(node)
+
+    def _one(self, label: Node, answer: Node) -> bool:
+        """Whether two single values are the same: tuples and matrices by their parts, the rest by value and unit."""
+        if canonical(label) == canonical(answer):
+            return True
+        if label.op in ("matrix", "tuple") and answer.op in ("matrix", "tuple"):
+            return self._parts(label, answer)
+        if (
+            label.op in ("set", "list")
+            or answer.op in ("set", "list")
+            or regions.is_region(label)
+            or regions.is_region(answer)
+        ):
+            return self.same(label, answer) if label != answer else True
+        if {label.op, answer.op} & {"matrix", "tuple"}:
+            return self._vector(label, answer)
+        if {label.op, answer.op} & {"union", "inter", "minus", "numset", "empty", "dots", "ratio"}:
+            return False
+        return quantities.same(label, answer, self.context, self.asked)
+
+    def _parts(self, label: Node, answer: Node) -> bool:
+        if label.op == answer.op == "matrix" and label.value != answer.value:
+            return False
+        if label.op != answer.op:
+            rows, columns = next(side.value for side in (label, answer) if side.op == "matrix")
+            nested = next(side for side in (label, answer) if side.op == "tuple")
+            if rows > 1 and columns > 1:
+                return _rows(nested) is not None and self._parts(
+                    *((_rows(s) or s) if s.op == "tuple" else s for s in (label, answer))
+                )
+        elif (
+            label.op == "tuple"
+            and "[" in label.value + answer.value
+            and label.value != answer.value
+            and len(label.args) == 2
+        ):
+            return False
+        return len(label.args) == len(answer.args) and all(map(self._one, label.args, answer.args))
+
+    def _vector(self, label: Node, answer: Node) -> bool:
+        """`3i + 4j` in unit vectors beside a tuple; a scalar times a matrix beside a matrix."""
+        shaped, other = (label, answer) if label.op in ("matrix", "tuple") else (answer, label)
+        if other.op == "mul" and sum(arg.op == "matrix" for arg in other.args) == 1:
+            scale = make("mul", *(arg for arg in other.args if arg.op != "matrix"))
+            inner = next(arg for arg in other.args if arg.op == "matrix")
+            return self._one(
+                shaped, make("matrix", *(make("mul", scale, cell) for cell in inner.args), value=inner.value)
+            )
+        if not any(name.startswith("unit ") for name in symbols(other)):
+            return False
+        return all(
+            self._one(part, _component(other, axis)) for axis, part in zip("ijk", shaped.args, strict=False)
+        ) and (len(shaped.args) in (2, 3) and (len(shaped.args) == 3 or "unit k" not in symbols(other)))
+
+    def _whole(self, label: Node, answer: Node) -> bool | None:
+        """Statements that are kept as they stand: equal if they are built alike from equal parts."""
+        if label.op != answer.op or label.value != answer.value or len(label.args) != len(answer.args):
+            return False
+        return label.op in (*_KEPT_WHOLE, "list", "or", "and") and all(map(self.same, label.args, answer.args))
+
+
+def settled(node: Node) -> Node:
+    """The tree with lone letters in upright type read as letters, and `x ∈ {1, 2}` as its values."""
+
+    def change(part: Node) -> Node | None:
+        if part.op == "word" and len(part.value) == 1 and part.value.isalpha() and part.value.isascii():
+            return Node("word", (), part.value)
+        return None
+
+    node = rebuild(node, change)
+    if node.op == "word" and len(node.value) == 1 and node.value.isalpha():
+        return sym(node.value)
+    if node.op == "set" and len(node.args) == 1 and node.args[0].op == "tuple" and node.args[0].value == "{}":
+        return node.args[0]
+    return node
+
+
+def expand_signs(node: Node) -> list[Node]:
+    """`a ± b` as its two values, all signs of one expression read together, and apart if there are several."""
+    count = sum(part.op in ("pm", "mp") for part in walk(node))
+    if count == 0:
+        return [node]
+    if count > 4:
+        raise TooMuch("too many signs")
+    return [_with_signs(node, upper) for upper in (True, False)]
+
+
+def _with_signs(node: Node, upper: bool) -> Node:
+    def change(part: Node) -> Node | None:
+        if part.op in ("pm", "mp"):
+            return part.args[0] if (part.op == "pm") == upper else make("neg", part.args[0])
+        return None
+
+    return rebuild(node, change)
+
+
+def all_signs(node: Node) -> list[Node]:
+    """Every choice of every sign."""
+    places = [part for part in walk(node) if part.op in ("pm", "mp")]
+    out = []
+    for choice in product((True, False), repeat=min(len(places), 4)):
+        picks = iter(choice)
+
+        def change(part: Node, picks: object = picks) -> Node | None:
+            if part.op in ("pm", "mp"):
+                return part.args[0] if next(picks) else make("neg", part.args[0])  # type: ignore[call-overload]
+            return None
+
+        out.append(rebuild(node, change))
+    return out
+
+
+def _rows(nested: Node) -> Node | None:
+    """`((1, 2), (3, 4))` as a matrix."""
+    if not all(arg.op == "tuple" for arg in nested.args) or len({len(arg.args) for arg in nested.args}) != 1:
+        return None
+    return make(
+        "matrix",
+        *(cell for row in nested.args for cell in row.args),
+        value=(len(nested.args), len(nested.args[0].args)),
+    )
+
+
+def _component(node: Node, axis: str) -> Node:
+    """The coefficient of one unit vector in a sum that is linear in them."""
+
+    def change(part: Node) -> Node | None:
+        if part.op == "sym" and part.value.startswith("unit "):
+            return num(int(part.value == f"unit {axis}"))
+        return None
+
+    return rebuild(node, change)
+
+
+Same = Callable[[Node, Node], bool]
+__all__ = ["Asked", "Matcher", "Same", "all_signs", "equal"]

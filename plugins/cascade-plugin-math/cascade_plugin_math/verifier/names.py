@@ -1,0 +1,114 @@
+"""What an answer calls its values: `x = 5`, `AB = 3`, `(x, y) = (1, 2)`, `n = 2, 3, 4`, `3/2 = k`.
+
+A named value is the value; the name matters only beside another name. Chains (`x = 2 + 3 = 5`) are worth their last
+member if every numeric member has that value, and nothing at all otherwise.
+"""
+
+from __future__ import annotations
+
+from cascade_plugin_math.verifier.exact import rational
+from cascade_plugin_math.verifier.node import Node, canonical, make, symbols
+from cascade_plugin_math.verifier.scalar import Context, equal
+
+FALSE = Node("false")
+_EQUAL = ("=", "approx")
+
+
+def is_name(node: Node) -> bool:
+    """Whether the left side of an equation names something rather than saying something."""
+    if node.op in ("sym", "word"):
+        return True
+    if node.op == "apply":
+        return all(arg.op in ("sym", "tuple", "num") for arg in node.args)
+    if node.op == "const":
+        return node.value in ("e", "i")
+    if node.op == "tuple":
+        return all(arg.op == "sym" for arg in node.args)
+    if node.op == "mul":
+        heads = node.args
+        words = all(arg.op == "word" for arg in heads)
+        capitals = all(arg.op == "sym" and arg.value[:1].isupper() for arg in heads)
+        return (
+            words
+            or capitals
+            or (len(heads) == 2 and heads[0].op == "sym" and heads[0].value in "PpE" and heads[1].op != "num")
+        )
+    if node.op == "fun":
+        inner = node.args[0] if node.args else node
+        return node.value in ("bar", "vec", "hat", "angle", "triangle", "measuredangle", "arc", "Pr") or (
+            node.value in ("abs", "norm", "det", "deg", "dim") and is_name(inner) and inner.op in ("mul", "fun", "word")
+        )
+    return False
+
+
+def reduce(node: Node, context: Context) -> tuple[Node | None, Node]:
+    """The name, if any, and the value of a node; a contradiction is worth `FALSE`, a genuine equation stays."""
+    if node.op != "rel" or any(sign not in _EQUAL for sign in node.value):
+        return None, node
+    members = list(node.args)
+    name = None
+    if is_name(members[0]) and not (len(members) == 2 and members[1].op == "word"):
+        name = members.pop(0)
+    elif len(members) == 2 and is_name(members[1]) and members[1] not in (members[0],):
+        name = members.pop(1)
+    if name is not None and name.op == "sym" and len(members) == 1 and name.value in symbols(members[0]):
+        return None, node
+    if len(members) == 1:
+        return name, members[0]
+    if name is None and any(symbols(member) for member in members):
+        return None, node
+    return name, _chain(members, node.value[-len(members) + 1 :], context)
+
+
+def _chain(members: list[Node], signs: tuple[str, ...], context: Context) -> Node:
+    """The value of `2 + 3 = 5`; formulas (`πr² = 9π`) may come first, a contradiction is worth nothing."""
+    last = members[-1]
+    plain = [member for member in members if not symbols(member)]
+    if "approx" in signs:
+        cut = signs.index("approx") + 1
+        if all(_roughly(members[cut - 1], member) for member in members[cut:]):
+            members, last = members[:cut], members[cut - 1]
+            plain = [member for member in members if not symbols(member)]
+    if len({canonical(member) for member in members}) == 1 and len(members) > 1:
+        return FALSE
+    return last if all(equal(last, member, context) for member in plain) else FALSE
+
+
+def _roughly(exact: Node, rounded: Node) -> bool:
+    from cascade_plugin_math.verifier.numeric import Evaluator, Undefined
+
+    evaluator = Evaluator(30)
+    try:
+        one, two = evaluator.value(exact, {}), evaluator.value(rounded, {})
+    except Undefined:
+        return False
+    return bool(abs(one - two) <= abs(one) / 50)
+
+
+def assignments(items: tuple[Node, ...], context: Context) -> dict[str, Node] | None:
+    """Named values with different names (`x = 1, y = 2`), or `None`."""
+    found: dict[str, Node] = {}
+    for item in items:
+        name, value = reduce(item, context)
+        if name is None or name.op == "tuple" or repr(name) in found:
+            return None
+        found[repr(canonical(name))] = value
+    return found if len(found) > 1 else None
+
+
+def is_plain_number(node: Node) -> bool:
+    """Whether the node is a number as one writes a result: no operation is left to be carried out.
+
+    A sign, a fraction of two literals in lowest terms, a percent sign, a mixed number and a unit are no operations.
+    """
+    if node.op in ("neg", "percent", "degree"):
+        return is_plain_number(node.args[0])
+    if node.op in ("num", "based"):
+        return True
+    if node.op == "mul" and len(node.args) == 2:
+        top, bottom = node.args
+        if bottom.op == "word":
+            return is_plain_number(top)
+        value = rational(make("mul", top, bottom)) if bottom.op == "inv" and bottom.args[0].op == "num" else None
+        return value is not None and top.op in ("num", "neg") and value.denominator == bottom.args[0].value
+    return False

@@ -1,0 +1,98 @@
+"""Single values with what they may carry: a unit, a percent sign, a degree sign, a base, a sign of both kinds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cascade_plugin_math.verifier import units
+from cascade_plugin_math.verifier.node import Node, make, num, walk
+from cascade_plugin_math.verifier.scalar import Context, equal
+from cascade_plugin_math.verifier.units import Unit
+
+if TYPE_CHECKING:
+    from cascade_plugin_math.verifier.match import Asked
+
+
+def same(label: Node, answer: Node, context: Context, asked: Asked) -> bool:
+    """Whether two single values are the same quantity.
+
+    Raises:
+        TooMuch: it cannot be told within the bounds of this package.
+    """
+    if "based" in (label.op, answer.op):
+        return _based(label, answer, context, asked)
+    for left, right in ((label, answer), *_percents(label, answer, asked)):
+        (value, unit), (given, other) = _split(left, right, asked)
+        wanted = unit if not unit.is_none or not asked.wanted else _wanted(asked.wanted)
+        converted = units.convert(given, other, wanted)
+        if converted is not None and equal(value, converted, context):
+            return True
+        if unit.is_none != other.is_none and _degree_as_radian(value, given, unit, other, context):
+            return True
+    return False
+
+
+def _wanted(word: str) -> Unit:
+    return units.split(make("mul", num(1), Node("word", (), word)))[1]
+
+
+def _split(label: Node, answer: Node, asked: Asked) -> tuple[tuple[Node, Unit], tuple[Node, Unit]]:
+    """Values and units; a letter such as `m` is a unit only where the other side, or the question, says so."""
+    left, right = units.split(label), units.split(answer)
+    if right[1].is_none:
+        right = _letter_unit(answer, left[1], asked) or right
+    if left[1].is_none:
+        left = _letter_unit(label, right[1], asked) or left
+    return left, right
+
+
+def _letter_unit(node: Node, beside: Unit, asked: Asked) -> tuple[Node, Unit] | None:
+    if node.op != "mul" or node.args[-1].op not in ("sym", "pow"):
+        return None
+    letter = node.args[-1] if node.args[-1].op == "sym" else node.args[-1].args[0]
+    if letter.op != "sym" or letter.value not in units.KNOWN_UNITS or letter.value in asked.names:
+        return None
+
+    def upright(part: Node) -> Node:
+        return Node("word", (), letter.value) if part == letter else part
+
+    last = node.args[-1]
+    unit = upright(last) if last.op == "sym" else make("pow", upright(last.args[0]), last.args[1])
+    value, read = units.split(make("mul", *node.args[:-1], unit))
+    said = {dimension for word in asked.units for dimension, _ in _wanted(word).powers}
+    if read.powers == beside.powers or (said and {dimension for dimension, _ in read.powers} <= said):
+        return value, read
+    return None
+
+
+def _percents(label: Node, answer: Node, asked: Asked) -> list[tuple[Node, Node]]:
+    """Where the question asks for a percentage, a bare number and the same number with a percent sign are one."""
+    if not asked.percent or (label.op == "percent") == (answer.op == "percent"):
+        return []
+    return [tuple(side.args[0] if side.op == "percent" else side for side in (label, answer))]  # type: ignore[list-item]
+
+
+def _degree_as_radian(value: Node, given: Node, unit: Unit, other: Unit, context: Context) -> bool:
+    """45° for π/4: only where the bare side is written with pi."""
+    degree = (("degree", 1),)
+    bare = given if unit.powers == degree else value if other.powers == degree else None
+    if bare is None or not any(part.op == "const" and part.value == "pi" for part in walk(bare)):
+        return False
+    left, right = (side if side is bare else make("degree", side) for side in (value, given))
+    return equal(left, right, context)
+
+
+def _based(label: Node, answer: Node, context: Context, asked: Asked) -> bool:
+    """Numerals of a base are their value; where the question asks for a base, the answer is a numeral of it."""
+    if label.op == answer.op == "based":
+        return bool(label.value == answer.value) if asked.base else equal(label, answer, context)
+    numeral, other = (label, answer) if label.op == "based" else (answer, label)
+    if asked.base is None:
+        return equal(label, answer, context)
+    if label.op == "based" and other.op == "num" and other.digits == 0:
+        return bool(str(numeral.value[1]) == str(other.value) and numeral.value[0] == asked.base)
+    return (
+        equal(label, answer, context)
+        if asked.base == 10
+        else numeral.value[0] == asked.base and bool(other.op == "num" and str(other.value) == numeral.value[1])
+    )

@@ -1,0 +1,128 @@
+"""The stated final answer of a response without a box: `Final answer: 2/3`, `<answer>7</answer>`, `So they pay $12.`
+
+In this order: answer tags, a phrase that announces the answer, the conclusion of the last sentence. A number that merely
+occurs is never taken, nor one that a sentence denies, doubts, bounds or supposes.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TAG = re.compile(r"<answer>(.*?)</answer>", re.S | re.I)
+_TAG_JOINT = re.compile(r"[\s,;.]*(?:and|or)?[\s,;.]*", re.I)
+_SKIPPED = r"(?:therefore|thus|hence|simply|just|exactly|indeed|then|also|now|clearly|equal to|given by|as follows|the following|the number|the value)"
+_CUE = re.compile(
+    r"(?:\b(?:final|correct|right)\s+|\b)(?:answers?|result|solutions?|antwort|r[ée]ponse|respuesta|risposta)\b(?:\s+(?:to|of|for|in)\s+[^.:=\n]{1,60}?)?"
+    rf"[*_\s]*(?:\b(?:is|are|equals|comes to|becomes|would be|must be|should be|lautet|ist|es|est)\b|[:=])[*_\s]*:?[*_\s]*(?:{_SKIPPED}\b[,:\s]*)*"
+    r"|\banswer\*{0,2}\s*\n+|####\s*|答案(?:是|为|：|:)?\s*",
+    re.I,
+)
+_SUPPOSED = re.compile(r"\b(?:if|whether|suppose|assume|assuming|unless|were|imagine|once)\b[^.!?\n]{0,30}$", re.I)
+_SENTENCE_END = re.compile(r"(?<![A-Z])[.!?](?=\s|$)|\n\s*\n|\n(?=\s*[A-Z*#])")
+_REASON = re.compile(
+    r"[,;]?\s+(?:because|since|as|which|so|where|due to|and (?:not|so|this|that)|but|for)\b.*$|\s+[—–-]\s+.*$|\s*\(\s*(?:because|since|see|as)\b.*$",
+    re.S | re.I,
+)
+_UNSURE = re.compile(
+    r"\b(?:not|n't|never|no|none|cannot|can't|could|might|may|maybe|perhaps|possibly|probably|guess|unless|if|suppose|assume|unable|unknown|unclear|"
+    r"either|neither|at most|at least|less than|more than|fewer than|greater than|between|about|around|roughly|stop|wrong|incorrect|"
+    r"mentioned|contradiction|impossible|example)\b|\?|n't\b",
+    re.I,
+)
+_CONNECTIVE = re.compile(
+    r"\b(?:so|therefore|thus|hence|consequently|altogether|in total|in all|finally|overall|it follows that)\b,?\s*",
+    re.I,
+)
+_COPULA = re.compile(
+    r"\b(?:is|are|was|were|equals?|gives?|get|obtain|have|costs?|makes?|becomes|yields?)\b\s*(?:exactly\s+|equal to\s+)?:?|=",
+    re.I,
+)
+_QUANTITY = re.compile(
+    r"\$(?!\d[^$\n]*[A-Za-z]{3,}[^$\n]*\$)[^$\n]{1,200}\$|\\\(.{1,200}?\\\)|\\\[.{1,200}?\\\]|"
+    r"[-−]?[$€£]?\d[\d.,/:\u202f\u00a0]*\d\s*%?|[-−]?[$€£]?\d\s*%?"
+)
+_MARKDOWN = re.compile(r"\*\*|__|`+|^#+\s*", re.M)
+_WINDOW = 4000
+
+
+def stated(text: str) -> str | None:
+    """The stated final answer, cleaned of markup; `None` where none is stated."""
+    tags = list(_TAG.finditer(text[-200_000:]))
+    if tags:
+        return _tagged(text[-200_000:], tags)
+    tail = text[-_WINDOW * 4 :]
+    announced = announcement(tail)
+    if announced is not None:
+        return announced
+    return _concluded(_MARKDOWN.sub("", text[-_WINDOW:]).strip())
+
+
+def announcement(text: str) -> str | None:
+    """What follows the last phrase that announces an answer, up to the end of its sentence."""
+    for match in reversed(list(_CUE.finditer(text))):
+        if _SUPPOSED.search(text, max(0, match.start() - 60), match.start()):
+            continue
+        rest = _clean(_until_end(text[match.end() : match.end() + _WINDOW]))
+        if rest:
+            return rest
+    return None
+
+
+def _tagged(text: str, tags: list[re.Match[str]]) -> str:
+    group = [tags[-1]]
+    for tag in reversed(tags[:-1]):
+        if not _TAG_JOINT.fullmatch(text[tag.end() : group[0].start()][:80]):
+            break
+        group.insert(0, tag)
+    contents = list(dict.fromkeys(tag[1].strip() for tag in group))
+    return ", ".join(contents) if len(contents) > 1 else _clean(contents[0])
+
+
+def _until_end(text: str) -> str:
+    text = text.lstrip()
+    end = _SENTENCE_END.search(text)
+    return text[: end.start()] if end else text
+
+
+def _clean(text: str) -> str:
+    text = _REASON.sub("", _MARKDOWN.sub("", text)).strip()
+    return _undelimited(text).strip().rstrip(".,;:!").strip()
+
+
+def _undelimited(text: str) -> str:
+    """The text without the signs that delimit mathematics; a dollar sign before an amount stays."""
+    text = re.sub(r"\\[()\[\]]|\$\$", " ", text)
+    pairs = re.findall(r"\$[^$]*\$", text)
+    if any(re.search(r"(?<![\\A-Za-z])[A-Za-z]{3,}\s", pair) for pair in pairs):
+        return text
+    return re.sub(r"(?<!\\)\$([^$]*?)(?<!\\)\$", r" \1 ", text)
+
+
+def _concluded(text: str) -> str | None:
+    """The value that the last sentence concludes with, if it concludes with one."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text) if text[match.end() :].strip()]
+    sentence = text[ends[-1] if ends else 0 :].strip()
+    if not sentence or len(sentence) > 600 or _UNSURE.search(sentence):
+        return None
+    connectives = list(_CONNECTIVE.finditer(sentence))
+    inner = [match for match in connectives if _QUANTITY.search(sentence, match.end())]
+    clause = sentence[inner[-1].end() :] if inner else sentence
+    copulas = list(_COPULA.finditer(clause))
+    if copulas:
+        value = _clean(clause[copulas[-1].end() :])
+        return value if _QUANTITY.search(value) or len(value) < 30 else None
+    quantities = _QUANTITY.findall(clause)
+    if inner and len(quantities) == 1:
+        return _with_unit(clause, quantities[0])
+    return _undelimited(sentence).rstrip(".") if _QUANTITY.fullmatch(sentence.rstrip(".")) else None
+
+
+def _with_unit(clause: str, quantity: str) -> str:
+    after = clause[clause.index(quantity) + len(quantity) :]
+    word = re.match(r"\s*([A-Za-z]{2,20})\b", after)
+    keep = (
+        word[1]
+        if word and word[1].lower() not in ("in", "for", "on", "at", "and", "of", "to", "by", "with", "more", "each")
+        else ""
+    )
+    return f"{_undelimited(quantity).strip().rstrip('.,')} {keep}".strip()

@@ -1,0 +1,203 @@
+"""The verdict: is the answer of a response the label of its task?
+
+    extraction    the box, or where that is allowed the stated answer
+    identity      the label's own text is right, whatever it means
+    reading       text to trees (`reader`), or to words (`words`)
+    matching      trees by what they are (`match`), under what the question says (`question`)
+
+Nothing of the response is ever evaluated as code, and no text makes these functions raise: a response is right or wrong.
+Only a broken task raises `TaskError`. Work is bounded by sizes, never by a clock, so that a verdict is the same everywhere; an answer
+beyond the bounds is wrong, with a note that begins with `limit`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from cascade_core.errors import TaskError
+from cascade_plugin_math.verifier import choices, question, reader, repeats, words
+from cascade_plugin_math.verifier.extraction import boxed
+from cascade_plugin_math.verifier.match import Asked, Matcher
+from cascade_plugin_math.verifier.names import is_plain_number, reduce
+from cascade_plugin_math.verifier.node import Node, TooMuch, make
+from cascade_plugin_math.verifier.policy import Policy
+from cascade_plugin_math.verifier.reader import Reading
+from cascade_plugin_math.verifier.statement import stated
+
+MODES = ("boxed", "stated")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Right or wrong, why in one line, and what was taken as the answer (`None`: nothing was)."""
+
+    right: bool
+    note: str
+    answer: str | None = None
+
+
+def judge(
+    response: str | None, label: Any, *, problem: str = "", policy: Policy | None = None, answer: str = "boxed"
+) -> Verdict:
+    """The verdict on a response.
+
+    Args:
+        response: the text after the thought (`Response.answer`); `None` where there is none.
+        label: the right answer, in LaTeX or plain text.
+        problem: the question, for the rules that need it.
+        policy: how to judge.
+        answer: `boxed` takes the last complete box only; `stated` also a stated final answer.
+
+    Raises:
+        TaskError: the label is missing, empty, or no answer that can be read.
+    """
+    policy = policy or Policy()
+    text = label_text(label)
+    if policy.answer_type == "choice" or (policy.answer_type == "auto" and choices.is_choice(text, problem)):
+        return _choice(response, text, policy, answer)
+    wanted = labelled(text, policy)
+    if response is None:
+        return Verdict(False, "no answer after the thought")
+    given, objection = extract(response, answer)
+    if given is None:
+        return Verdict(False, "no boxed answer" if answer == "boxed" else "no stated answer")
+    if objection:
+        return Verdict(False, objection, given)
+    if reader.is_nothing(given):
+        return Verdict(False, "the answer is empty", given)
+    try:
+        right, note = _compare(wanted, given, problem, policy)
+        if right and (offered := _offered(response)):
+            right, note = (
+                (right, note)
+                if _compare(wanted, offered, problem, policy)[0]
+                else (False, "several alternatives are offered")
+            )
+    except TooMuch as error:
+        return Verdict(False, f"limit: {error}", given)
+    return Verdict(right, note, given)
+
+
+def label_text(label: Any) -> str:
+    """The label as text.
+
+    Raises:
+        TaskError: it is missing, empty, or of no kind that a label can be.
+    """
+    if isinstance(label, bool):
+        return "yes" if label else "no"
+    if isinstance(label, int | float):
+        label = repr(label)
+    if not isinstance(label, str):
+        raise TaskError(f"the label is missing: expected a text or a number, found {type(label).__name__}")
+    box = boxed(label)
+    text = (box.text if box else label).strip()
+    if reader.is_nothing(text):
+        raise TaskError(f"the label {label[:60]!r} is empty")
+    return text
+
+
+@lru_cache(maxsize=4096)
+def labelled(text: str, policy: Policy) -> Reading:
+    """The label as it is read.
+
+    Raises:
+        TaskError: it is neither mathematics nor words: an unbalanced bracket, a dangling sign.
+    """
+    reading = reader.read(text, policy)
+    if policy.answer_type == "text":
+        return reading
+    if not reading.is_mathematics and not reading.too_much and not words.is_wordy(text):
+        raise TaskError(
+            f"the label {text[:60]!r} cannot be read: a bracket is not closed or a sign has nothing beside it"
+        )
+    return reading
+
+
+def extract(response: str, answer: str) -> tuple[str | None, str]:
+    """The answer that a response gives, and an objection to it if the response itself takes it back."""
+    box = boxed(response)
+    if box is not None:
+        return box.text, "the box is disowned" if box.disowned else ""
+    return (stated(response) if answer == "stated" else None), ""
+
+
+def _offered(response: str) -> str:
+    box = boxed(response)
+    return box.alternative if box else ""
+
+
+def _choice(response: str | None, label: str, policy: Policy, answer: str) -> Verdict:
+    wanted = choices.labelled(label, policy)
+    if response is None:
+        return Verdict(False, "no answer after the thought")
+    letters = choices.chosen(response, policy, answer == "boxed")
+    shown = ",".join(sorted(letters))
+    return Verdict(letters == wanted, "right" if letters == wanted else f"chose {shown or 'no option'}", shown or None)
+
+
+def _compare(wanted: Reading, given: str, problem: str, policy: Policy) -> tuple[bool, str]:
+    """Right or not, and why."""
+    text = words.unlabelled(reader.cleaned(given))
+    if reader.identity(text) == reader.identity(wanted.text):
+        return True, "right: the label's own text"
+    if policy.answer_type == "text":
+        return _spoken(wanted, reader.read(text, policy))
+    reading = reader.read(text, policy)
+    if reading.too_much and not reading.is_mathematics:
+        raise TooMuch(reading.too_much)
+    if wanted.too_much and not wanted.is_mathematics:
+        return False, "wrong"
+    if not reading.is_mathematics or not wanted.is_mathematics:
+        return _spoken(wanted, reading)
+    asked = question.asked(problem) if problem else Asked()
+    matcher = Matcher(question.context(problem, policy), asked)
+    for node in reading.nodes:
+        if any(matcher.same(label, node) for label in _labels(wanted, node)):
+            return _unless_unfinished(wanted, reading, node, problem, matcher)
+    return False, "wrong"
+
+
+def _labels(wanted: Reading, node: Node) -> list[Node]:
+    """The readings of the label; a grouped number is also a list beside an answer that is one."""
+    return (
+        [*wanted.nodes, wanted.list_too]
+        if wanted.list_too is not None and node.op in ("list", "set", "and")
+        else list(wanted.nodes)
+    )
+
+
+def _spoken(wanted: Reading, reading: Reading) -> tuple[bool, str]:
+    if words.same(wanted.text, reading.text):
+        return True, "right: in words"
+    if wanted.is_mathematics and reading.is_mathematics:
+        empty = make("set")
+        return (
+            (True, "right: no solution")
+            if wanted.nodes[0] == empty == reading.nodes[0]
+            else (wanted.nodes == reading.nodes, "in words")
+        )
+    return False, "wrong: not the label's words"
+
+
+def _unless_unfinished(
+    wanted: Reading, reading: Reading, node: Node, problem: str, matcher: Matcher
+) -> tuple[bool, str]:
+    """Right, unless the answer leaves undone what the question asks for."""
+    _, value = reduce(node, matcher.context)
+    if matcher.context.policy.form == "evaluated" and is_plain_number(wanted.nodes[0]) and not is_plain_number(value):
+        return False, "not evaluated"
+    if (
+        problem
+        and node not in wanted.nodes
+        and not is_plain_number(node)
+        and (
+            repeats.repeats(node, problem)
+            or repeats.repeats(value, problem)
+            or repeats.written_in(reading.text, problem)
+        )
+    ):
+        return False, "repeats the question"
+    return True, "right"

@@ -1,0 +1,112 @@
+"""Answers in words: names, yes and no, `no solution`, number words, lists of things.
+
+Two texts are the same if they name the same things in any order; case, plural, articles and hyphens do not matter, every other
+word does. A few fixed phrases mean a piece of mathematics (`all real numbers`) and are given to the reader as such.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cascade_plugin_math.verifier.characters import plain
+from cascade_plugin_math.verifier.tables import listed, spaced
+from cascade_plugin_math.verifier.units import stem
+
+_COMMANDS = re.compile(
+    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|textsf|operatorname|emph|mbox|hbox|boxed|bf|rm|it|displaystyle|left|right)\b\*?|\\[,;:! ]|\\q?quad"
+)
+_SPLIT = re.compile(r"\s*(?:,\s*and\b|,\s*or\b|[,;]|\band\b|\bor\b|\\&|&)\s*")
+_LABEL = re.compile(
+    r"^\s*(?:the\s+)?(?:(?:final|correct|right)\s+)?(?:answer|result|solution)s?\s*(?::|=|\bis\b|\bare\b)\s*:?\s*|^[A-Za-z][A-Za-z ]{2,40}:\s*(?=[-+\d\\$])",
+    re.I,
+)
+_FILLERS = spaced("the a an number numbers of its")
+_SMALL = listed(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+)
+_TENS = listed("twenty thirty forty fifty sixty seventy eighty ninety")
+_NUMBERS = {word: value for value, word in enumerate(_SMALL)} | {
+    word: 10 * value for value, word in enumerate(_TENS, 2)
+}
+_PHRASES = {
+    "no solution": "\\{\\}", "no solutions": "\\{\\}", "no real solution": "\\{\\}", "no real solutions": "\\{\\}", "empty set": "\\{\\}",
+    "the empty set": "\\{\\}", "no such number": "\\{\\}", "no roots": "\\{\\}", "no real roots": "\\{\\}", "null set": "\\{\\}",
+    "all real numbers": "\\mathbb{R}", "all reals": "\\mathbb{R}", "every real number": "\\mathbb{R}", "any real number": "\\mathbb{R}",
+    "all real numbers x": "\\mathbb{R}", "all integers": "\\mathbb{Z}", "all natural numbers": "\\mathbb{N}",
+    "infinity": "\\infty", "positive infinity": "\\infty", "negative infinity": "-\\infty", "minus infinity": "-\\infty",
+}  # fmt: skip
+_SAME = {
+    "dne": "does not exist",
+    "doesn't exist": "does not exist",
+    "nonexistent": "does not exist",
+    "n/a": "not applicable",
+}
+
+
+def unlabelled(text: str) -> str:
+    """The text without words that only announce it: `Answer: 7`."""
+    stripped = re.sub(
+        r"\\(?:text|textbf|mathrm)\s*\{\s*((?:the\s+)?(?:final\s+)?answer(?:\s+is)?\s*[:=]?|[A-Za-z ]{3,40}:)\s*\}",
+        r"\1 ",
+        text,
+        count=1,
+        flags=re.I,
+    )
+    candidate = _LABEL.sub("", stripped, count=1)
+    return candidate if candidate != stripped else text
+
+
+def spoken(text: str) -> str:
+    """The words of a text, in lower case, without markup."""
+    text = _COMMANDS.sub(" ", plain(text)).replace("{", " ").replace("}", " ").replace("$", " ").replace("~", " ")
+    text = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text.lower())
+    return " ".join(re.sub(r"[\"“”`*]|[.!:]+(?=\s|$)", " ", text).split())
+
+
+def phrase(text: str) -> str | None:
+    """The mathematics that a fixed phrase or a number word means."""
+    said = spoken(text)
+    if said in _PHRASES:
+        return _PHRASES[said]
+    return _number(said)
+
+
+def _number(said: str) -> str | None:
+    sign = ""
+    if said.startswith(("negative ", "minus ")):
+        sign, said = "-", said.split(" ", 1)[1]
+    parts = said.split()
+    if len(parts) == 1 and parts[0] in _NUMBERS:
+        return f"{sign}{_NUMBERS[parts[0]]}"
+    if len(parts) == 2 and parts[0] in _TENS and parts[1] in _SMALL[1:10]:
+        return f"{sign}{_NUMBERS[parts[0]] + _NUMBERS[parts[1]]}"
+    scale = {"hundred": 100, "thousand": 1000, "million": 10**6}.get(parts[-1]) if len(parts) == 2 else None
+    return f"{sign}{_NUMBERS[parts[0]] * scale}" if scale and parts[0] in _NUMBERS else None
+
+
+def is_wordy(text: str) -> bool:
+    """Whether the text has words that a person would read aloud, and balanced brackets."""
+    said = spoken(text)
+    return (
+        bool(re.search(r"[^\W\d_]{2,}", said))
+        and text.count("{") == text.count("}")
+        and text.count("(") == text.count(")")
+    )
+
+
+def same(label: str, answer: str) -> bool:
+    """Whether two texts say the same."""
+    left, right = (spoken(side) for side in (label, answer))
+    left, right = (_SAME.get(side, side) for side in (left, right))
+    if not left or not right:
+        return False
+    if left == right or left.replace(" ", "") == right.replace(" ", ""):
+        return True
+    return bool(_things(left)) and _things(left) == _things(right)
+
+
+def _things(said: str) -> frozenset[tuple[str, ...]]:
+    items = (item for item in _SPLIT.split(said) if item)
+    return frozenset(
+        kept for item in items if (kept := tuple(stem(word) for word in item.split() if word not in _FILLERS))
+    )
