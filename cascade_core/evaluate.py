@@ -104,7 +104,7 @@ def take(exam: Exam, sampler: Sampler, scorer: Scorer, path: Path, *, seed: int,
     ]
     scores = scorer.score(rows)
     failed = [score for score in scores if score.error]
-    if len(failed) > max_error_rate * len(scores):
+    if len(failed) > max_error_rate * len(scores) or len(failed) == len(scores):
         raise TooManyFailures(
             f"benchmark {exam.name!r}: {len(failed)} of {len(scores)} responses could not be judged, more than max_error_rate "
             f"{max_error_rate:g} allows; the first: {failed[0].error}"
@@ -128,7 +128,7 @@ def report(exam: Exam, path: Path, before: Path | None) -> dict[str, Any]:
         "truncated": sum(bool(row["truncated"]) for row in rows),
         "response_tokens": round(sum(row["tokens"] for row in rows) / len(rows), 3),
     }
-    if before is not None:
-        change = paired(list(rowfile.read(before)), rows)
-        result["change"] = {"difference": change.difference, "stderr": change.stderr, "low": change.low, "high": change.high, "n": change.n}
+    change = paired(rowfile.read(before), rows) if before is not None else None
+    if change is not None:
+        result["change"] = asdict(change)
     return result

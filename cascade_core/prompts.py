@@ -7,11 +7,11 @@ enough of them, and no prompt of a benchmark is trained on. Curriculum and filte
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from cascade_core.determinism import derive
 from cascade_core.domain import Demonstration, Domain, Task
 from cascade_core.errors import SpecError
 from cascade_core.rows import Row, task_row
@@ -19,11 +19,6 @@ from cascade_core.settings import Stage
 
 # A loader that yields this many unusable tasks in a row has no usable ones.
 PATIENCE = 10_000
-
-
-def derived_seed(*parts: object) -> int:
-    """A seed in [0, 2³¹) made from its parts, the same in every process and Python version."""
-    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4], "big") >> 1
 
 
 def prompt_key(prompt: Any) -> str:
@@ -47,7 +42,7 @@ def draw(stage: Stage, domains: Mapping[str, Domain], seed: int, held_out: froze
         SpecError: a domain has no task that may be trained on.
     """
     streams = {
-        name: _stream(stage, name, domains[name], derived_seed(seed, stage.name, name), held_out) for name in stage.domains
+        name: _stream(stage, name, domains[name], derive(seed, stage.name, name), held_out) for name in stage.domains
     }
     taken = dict.fromkeys(stage.domains, 0)
     for step in range(stage.steps):
@@ -55,7 +50,7 @@ def draw(stage: Stage, domains: Mapping[str, Domain], seed: int, held_out: froze
         for name, count in _quotas(stage, taken, (step + 1) * step_size(stage)).items():
             rows += _distinct(streams[name], count)
             taken[name] += count
-        random.Random(derived_seed(seed, stage.name, step)).shuffle(rows)
+        random.Random(derive(seed, stage.name, step)).shuffle(rows)
         yield from rows
 
 

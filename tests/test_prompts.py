@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cascade_core import Demonstration, Domain, Response, Score, Task
 from cascade_core.errors import SpecError
-from cascade_core.prompts import derived_seed, draw, prompt_key
+from cascade_core.prompts import draw, prompt_key
 from cascade_core.settings import Stage
 
 
@@ -95,10 +95,6 @@ def test_the_same_seed_draws_the_same_rows_and_another_does_not() -> None:
 
     assert rows(1) == rows(1)
     assert rows(1) != rows(2)
-
-
-def test_derived_seeds_are_the_same_in_every_process() -> None:
-    assert derived_seed(1, "math", 0) == 987164962
 
 
 def test_a_conversation_and_its_text_are_one_prompt() -> None:
