@@ -117,6 +117,8 @@ class _Reader:
 
     def value(self, node: Node, path: Where) -> Any:
         place = self.place(node)
+        if isinstance(node, ScalarNode) and node.start_mark.index == node.end_mark.index:
+            place = self.document.keys.get(path, place)  # nothing stands there: its mark is at what comes next
         self.tally(place)
         if id(node) in self.open:
             raise SpecError(f"{place}: an alias contains itself")

@@ -150,9 +150,7 @@ def _stage(index: int, stage: Stage, spec: Spec, found: Registry) -> StagePlan:
     )
 
 
-def _benchmark(
-    name: str, benchmark: Benchmark, domain: Domain, settings: Evaluation, tasks: bool
-) -> BenchmarkPlan:
+def _benchmark(name: str, benchmark: Benchmark, domain: Domain, settings: Evaluation, tasks: bool) -> BenchmarkPlan:
     limits = [limit for limit in (benchmark.limit, settings.limit) if limit is not None]
     count = min(limits, default=None)
     if tasks:

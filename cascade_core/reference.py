@@ -96,7 +96,9 @@ def _allowed(node: Node) -> str:
 
 def _bounds(node: Node) -> str:
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    told = [f"{sign} {node[name]:g}" if node[name] < 1e6 else f"{sign} 2³²" for name, sign in signs.items() if name in node]
+    told = [
+        f"{sign} {node[name]:g}" if node[name] < 1e6 else f"{sign} 2³²" for name, sign in signs.items() if name in node
+    ]
     return f" {', '.join(told)}" if told else ""
 
 

@@ -85,6 +85,8 @@ class Rollout(Sampling):
 
 
 def _pair(value: Any) -> Any:
+    if isinstance(value, list) and len(value) != 2:
+        raise PydanticCustomError("pair", f"must be a list of two numbers, found {len(value)}")
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -26,7 +26,7 @@ from cascade_core.errors import PluginError, SpecError
 from cascade_core.nearest import suggestion
 from cascade_core.plugins import Registry, registry
 from cascade_core.refusals import Refusal, refusals
-from cascade_core.settings import Sampling, Spec
+from cascade_core.settings import Sampling, Spec, Stage
 
 
 def load(path: Path, settings: Iterable[str] = ()) -> Spec:
@@ -169,7 +169,7 @@ def _build(spec: Spec, found: Registry, domains: dict[str, Domain]) -> Iterator[
         try:
             cls = found.domain(name)
             wrong = list(options.problems(cls, given))
-            yield from (Refusal((*where, *inner), what, is_key=len(inner) == 1) for inner, what in wrong)
+            yield from (Refusal((*where, *inner), what, is_key=what.startswith("unknown")) for inner, what in wrong)
             if not wrong:
                 domains[name] = found.build(found.reference(name, given))
         except (PluginError, SpecError) as cause:
@@ -200,17 +200,15 @@ def _trainers(spec: Spec, found: Registry) -> Iterator[Refusal]:
         try:
             trainer().settings(stage)
         except SpecError as cause:
-            yield Refusal((*where, *_setting(str(cause))), str(cause))
+            what = str(cause).removeprefix(f"stage {stage.name!r}: ")
+            yield Refusal((*where, *_setting(what)), what)
 
 
 def _setting(message: str) -> Where:
-    """The setting of a stage that a trainer's refusal speaks of, where it names one as `trainer_args.x` or `kl`."""
-    from cascade_core.settings import Stage
-
-    match = re.search(r"\btrainer_args\W+(\w+)", message)
-    if match:
-        return ("trainer_args", match[1])
-    return next(((name,) for name in Stage.model_fields if re.search(rf"\b{name}\b", message) and name != "name"), ())
+    """The setting of a stage that a trainer's refusal speaks of first: `trainer_args.x`, `optim.lr`, `kl`."""
+    fields = "|".join(name for name in Stage.model_fields if name not in ("name", "kind", "trainer"))
+    match = re.search(rf"\b({fields})((?:\.\w+)*)", message)
+    return tuple(match[0].split(".")) if match else ()
 
 
 def _benchmarks(spec: Spec, domains: Mapping[str, Domain]) -> Iterator[Refusal]:

@@ -89,7 +89,7 @@ def test_what_json_has_no_word_for_is_refused_with_its_place(text: str, place: s
 
 @pytest.mark.parametrize("text", ["a: \x00", "[" * 20_000, "- " * 5_000, "{a: " * 3_000, "&a " * 100])
 def test_damage_of_any_kind_is_a_spec_error(text: str) -> None:
-    with pytest.raises(SpecError, match="^f"):
+    with pytest.raises(SpecError, match=r"^f"):
         parse(text, "f")
 
 
@@ -136,7 +136,7 @@ def test_places_are_lines_and_columns_from_1_of_keys_and_values() -> None:
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path) -> None:
-    with pytest.raises(SpecError, match="absent.yaml: cannot be read: no such file"):
+    with pytest.raises(SpecError, match=r"absent\.yaml: cannot be read: no such file"):
         read(tmp_path / "absent.yaml")
     with pytest.raises(SpecError, match="cannot be read: is a directory"):
         read(tmp_path)

@@ -1,0 +1,54 @@
+"""What commands print: JSON for programs, rich tables for people. Text of others is never read as markup."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Replace a value of the spec, such as seed=2; repeatable."),
+]
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on standard output, ASCII only, so that no terminal or pipe can spoil it."""
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that takes text as it is: no markup, no emoji, no colouring of numbers."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def table(title: str, *columns: str) -> Table:
+    """A table with a title; a column whose name begins with `>` is right-aligned."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=Text(title, style="bold"), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        right = column.startswith(">")
+        made.add_column(Text(column.lstrip(">")), justify="right" if right else "left", overflow="fold")
+    return made
+
+
+def brief(value: Any) -> str:
+    """A JSON value as short text: numbers as people write them, a mapping as `key=value` pairs."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={brief(inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(brief(inner) for inner in value) + "]"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -1,0 +1,98 @@
+"""`cascade plan`: everything that a run would do, and nothing done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cascade_core.cli.output import Json, Set, brief, console, print_json, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.table import Table
+
+    from cascade_core.plan import Plan
+
+
+def plan(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML file.")],
+    set_: Set = None,
+    tasks: Annotated[
+        bool, typer.Option("--tasks", help="Load tasks too: count each benchmark, show each domain's first prompt.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show what a spec would do: stages, tasks drawn, steps, the trainer's own flags, benchmarks. Do nothing.
+
+    Everything that can be wrong with the spec is found here, each with its line.
+
+    Example: [bold]cascade plan spec.yaml --tasks[/bold]
+    """
+    from cascade_core.plan import plan as make
+    from cascade_core.spec import check, load
+
+    loaded = load(spec, set_ or ())
+    made = make(loaded, check(loaded, spec, set_ or ()), tasks=tasks)
+    if json:
+        print_json(made.json())
+        return
+    out = console()
+    out.print(f"{made.name}: seed {made.seed}, model {brief(dict(made.model))}")
+    for each in _tables(made):
+        out.print(each)
+    limits = brief(dict(made.scoring))
+    out.print(f"scoring: {limits}")
+    for domain in made.domains:
+        if domain.example is not None:
+            out.print(f"\nfirst prompt of {domain.name}:\n{domain.example[:2000]}")
+
+
+def _tables(made: Plan) -> Iterator[Table]:
+    domains = table("Domains", "name", "from", "options")
+    for domain in made.domains:
+        domains.add_row(domain.name, f"{domain.distribution} {domain.version}", brief(dict(domain.options)) or "none")
+    yield domains
+    stages = table("Stages", "folder", "kind", "domains", ">steps", ">tasks drawn", ">responses", ">seed", "trainer")
+    for stage in made.stages:
+        stages.add_row(
+            stage.folder,
+            stage.kind,
+            _shares(dict(stage.domains)),
+            str(stage.steps),
+            str(stage.tasks),
+            str(stage.responses or "–"),
+            str(stage.seed),
+            stage.trainer,
+        )
+    totals = made.totals
+    stages.add_section()
+    stages.add_row("all", "", "", str(totals["steps"]), str(totals["tasks"]), str(totals["responses"]), "", "")
+    yield stages
+    for stage in made.stages:
+        flags = table(f"What {stage.trainer} gets for {stage.folder}", "flag", "value")
+        for flag, value in stage.flags.items():
+            flags.add_row(flag, brief(value))
+        yield flags
+    yield _benchmarks(made)
+
+
+def _benchmarks(made: Plan) -> Table:
+    total = made.totals["evaluated"]
+    whole = f"{total} responses in all" if total is not None else "--tasks counts the tasks"
+    rows = table(
+        f"Benchmarks, measured {made.evaluations} times ({whole})", "name", "split", ">tasks", ">samples", "sampling"
+    )
+    for one in made.benchmarks:
+        count = "all" if one.tasks is None else f"{one.tasks}" if one.is_counted else f"up to {one.tasks}"
+        rows.add_row(one.name, one.split, count, str(one.samples), brief(dict(one.sampling)))
+    return rows
+
+
+def _shares(domains: dict[str, float]) -> str:
+    if len(domains) == 1:
+        return next(iter(domains))
+    whole = sum(domains.values())
+    return ", ".join(f"{name} {share / whole:.0%}" for name, share in domains.items())
