@@ -39,7 +39,15 @@ STAGES = {"sft": "01-sft", "if": "02-if", "math": "03-math"}
 
 def run(folder: Path, seed: int, extra: Sequence[str]) -> None:
     """One run of the quickstart, resumed where it was."""
-    command = [str(Path(sys.executable).with_name("cascade")), "run", str(SPEC), "--folder", str(folder), "--set", f"seed={seed}"]
+    command = [
+        str(Path(sys.executable).with_name("cascade")),
+        "run",
+        str(SPEC),
+        "--folder",
+        str(folder),
+        "--set",
+        f"seed={seed}",
+    ]
     subprocess.run([*command, *extra], check=True, stdout=subprocess.DEVNULL)
 
 
@@ -99,7 +107,10 @@ def cell(pair: dict[str, float] | None) -> str:
 
 def table(results: dict[str, dict[str, Any]]) -> str:
     """All runs as one Markdown table."""
-    lines = ["| run | stage and domain | since the stage before | since SFT | greedy | unboxed counts too |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| run | stage and domain | since the stage before | since SFT | greedy | unboxed counts too |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, result in results.items():
         for what, pairs in result.items():
             cells = [cell(pairs.get(key)) for key in ("before", "sft", "greedy", "stated")]

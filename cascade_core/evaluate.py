@@ -59,10 +59,16 @@ def exams(domains: Mapping[str, Domain], settings: Evaluation) -> list[Exam]:
     Raises:
         SpecError: a benchmark that is named does not exist, or one has no tasks or no end.
     """
-    found = {f"{name}/{benchmark.name}": (name, domain, benchmark) for name, domain in domains.items() for benchmark in domain.benchmarks()}
+    found = {
+        f"{name}/{benchmark.name}": (name, domain, benchmark)
+        for name, domain in domains.items()
+        for benchmark in domain.benchmarks()
+    }
     unknown = [name for name in settings.benchmarks or () if name not in found]
     if unknown:
-        raise SpecError(f"evaluation.benchmarks names {unknown[0]!r}, which no domain offers (offered: {', '.join(found)})")
+        raise SpecError(
+            f"evaluation.benchmarks names {unknown[0]!r}, which no domain offers (offered: {', '.join(found)})"
+        )
     wanted = [name for name in found if settings.benchmarks is None or name in settings.benchmarks]
     return [_exam(name, *found[name], settings) for name in wanted if found[name][2].of == "policy"]
 
@@ -80,7 +86,9 @@ def _exam(name: str, owner: str, domain: Domain, benchmark: Benchmark, settings:
         tasks = tuple({**row, "mode": benchmark.mode} for row in tasks)
     unknown = sorted(set(benchmark.sampling) - set(Sampling.model_fields))
     if unknown:
-        raise SpecError(f"benchmark {name!r} sets sampling {unknown[0]!r} (allowed: {', '.join(Sampling.model_fields)})")
+        raise SpecError(
+            f"benchmark {name!r} sets sampling {unknown[0]!r} (allowed: {', '.join(Sampling.model_fields)})"
+        )
     sampling = Sampling.model_validate({**settings.sampling.model_dump(), **benchmark.sampling})
     return Exam(name, benchmark, tasks, settings.samples or benchmark.samples, sampling)
 
@@ -98,7 +106,14 @@ def take(exam: Exam, sampler: Sampler, scorer: Scorer, path: Path, *, seed: int,
     """
     drawn = sampler.sample(exam.tasks, exam.samples, exam.sampling, seed)
     rows = [
-        {**task, "response": one.text, "prefill": one.prefill, "truncated": one.truncated, "tokens": one.tokens, "sample": index}
+        {
+            **task,
+            "response": one.text,
+            "prefill": one.prefill,
+            "truncated": one.truncated,
+            "tokens": one.tokens,
+            "sample": index,
+        }
         for task, samples in zip(exam.tasks, drawn, strict=True)
         for index, one in enumerate(samples)
     ]

@@ -76,7 +76,9 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RunLocked(f"{folder} is being worked on by another cascade run; wait for it, or name another --folder") from None
+            raise RunLocked(
+                f"{folder} is being worked on by another cascade run; wait for it, or name another --folder"
+            ) from None
         yield
 
 
@@ -100,10 +102,14 @@ def need_space(folder: Path, checkpoint: Path) -> None:
         RunError: names what is free and what is needed.
     """
     weights = sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file())
-    needed = 8 * weights + (32 << 20)  # AdamW keeps two moments: a checkpoint inside the stage is three times the weights
+    needed = 8 * weights + (
+        32 << 20
+    )  # AdamW keeps two moments: a checkpoint inside the stage is three times the weights
     free = shutil.disk_usage(folder).free
     if free < needed:
-        raise RunError(f"{folder}: {free >> 20} MiB are free and the next stage may need {needed >> 20} MiB; free some disk and give the same command again")
+        raise RunError(
+            f"{folder}: {free >> 20} MiB are free and the next stage may need {needed >> 20} MiB; free some disk and give the same command again"
+        )
 
 
 def fingerprint(folder: Path) -> str:

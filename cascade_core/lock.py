@@ -24,7 +24,9 @@ from cascade_core.settings import Spec
 FREE = {("scoring", "workers"), ("scoring", "wall_seconds")}
 
 
-def lock(spec: Spec, registry: Registry, flags: Mapping[str, Mapping[str, Any]], found: Iterable[Exam]) -> dict[str, Any]:
+def lock(
+    spec: Spec, registry: Registry, flags: Mapping[str, Mapping[str, Any]], found: Iterable[Exam]
+) -> dict[str, Any]:
     """The lock of a run; `flags` are each stage's own trainer flags."""
     kinds = [("domain", name) for name in spec.domains]
     kinds += [("trainer", name) for name in sorted({stage.trainer or spec.trainer for stage in spec.stages})]

@@ -87,7 +87,9 @@ def _stream(stage: Stage, name: str, domain: Domain, seed: int, held_out: frozen
             if idle == 0:
                 yield row
             elif idle >= PATIENCE:
-                raise SpecError(f"stage {stage.name!r}: {idle} tasks in a row of domain {name!r} are benchmark prompts; its splits overlap")
+                raise SpecError(
+                    f"stage {stage.name!r}: {idle} tasks in a row of domain {name!r} are benchmark prompts; its splits overlap"
+                )
         epoch += 1
         idle += 1
         if idle > 3:  # three passes without one usable task

@@ -68,7 +68,9 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
     for stage in spec.stages:
         kinds = trainers[stage.name].kinds
         if stage.kind not in kinds:
-            raise SpecError(f"stage {stage.name!r} is of kind {stage.kind!r}, and trainer {trainers[stage.name].name!r} knows {', '.join(kinds)}")
+            raise SpecError(
+                f"stage {stage.name!r} is of kind {stage.kind!r}, and trainer {trainers[stage.name].name!r} knows {', '.join(kinds)}"
+            )
     flags = {stage.name: trainers[stage.name]().settings(stage) for stage in spec.stages}
     exams = tuple(evaluate.exams(domains, spec.evaluation))
     return Prepared(spec, domains, refs, trainers, exams, lock.lock(spec, found, flags, exams))
@@ -98,7 +100,9 @@ def _open(folder: Path, prepared: Prepared, source: Path | None) -> None:
         lock.compare(path, load_json(path), prepared.lock)
         return
     if (folder / "stages").exists():
-        raise RunChanged(f"{folder} has stages and no lock.json: it is no run folder, or its lock was removed; name another --folder")
+        raise RunChanged(
+            f"{folder} has stages and no lock.json: it is no run folder, or its lock was removed; name another --folder"
+        )
     text = source.read_text(encoding="utf-8") if source else prepared.spec.model_dump_json(indent=1)
     rows.write_text(folder / "spec.yaml", text)
     rows.write_json(path, prepared.lock)
@@ -111,7 +115,9 @@ class _Run:
         self.prepared, self.folder, self.scorer, self.say = prepared, folder, scorer, say
         self.spec = prepared.spec
         self.events = Events(folder / "events.jsonl")
-        self.stages = [StageFolder(folder, i, name) for i, name in enumerate([START, *(s.name for s in self.spec.stages)])]
+        self.stages = [
+            StageFolder(folder, i, name) for i, name in enumerate([START, *(s.name for s in self.spec.stages)])
+        ]
         self.held_out = evaluate.held_out(prepared.exams)
 
     def all(self) -> Path:
@@ -194,13 +200,21 @@ class _Run:
         begin = time.monotonic()
         if stage.record.exists() and stage.prompts.exists():
             if file_hash(stage.prompts) != load_json(stage.record)["data"]:
-                raise RunChanged(f"{stage.prompts} is not what was drawn for this stage; remove {stage.path} to draw and train it again")
+                raise RunChanged(
+                    f"{stage.prompts} is not what was drawn for this stage; remove {stage.path} to draw and train it again"
+                )
         else:
             rows.write(stage.prompts, draw(setting, self.prepared.domains, self._seed(setting), self.held_out))
             flags = dict(self.prepared.lock["trainer_flags"][setting.name])
             rows.write_json(
                 stage.record,
-                {"stage": stage.id, "settings": setting.model_dump(mode="json"), "seed": self._seed(setting), "flags": flags, "data": file_hash(stage.prompts)},
+                {
+                    "stage": stage.id,
+                    "settings": setting.model_dump(mode="json"),
+                    "seed": self._seed(setting),
+                    "flags": flags,
+                    "data": file_hash(stage.prompts),
+                },
             )
         self._emit_once("data", stage.id, tasks=sum(1 for _ in rows.read(stage.prompts)))
         return time.monotonic() - begin
@@ -226,7 +240,11 @@ class _Run:
             trainer = self._trainer(setting)
             done = trainer.resume_step(stage.path)
             self.say(f"{stage.id}: training, {setting.steps} steps" + (f", from step {done}" if done else ""))
-            trainer.train(Job(setting, self._seed(setting), stage.path, model, stage.checkpoint, stage.prompts, self.events, judge))
+            trainer.train(
+                Job(
+                    setting, self._seed(setting), stage.path, model, stage.checkpoint, stage.prompts, self.events, judge
+                )
+            )
             if not stage.checkpoint.is_dir():
                 raise TrainerError(f"trainer {trainer.name!r} ended without writing {stage.checkpoint}")
         return time.monotonic() - begin
@@ -250,15 +268,35 @@ class _Run:
 
     def _say_result(self, stage: StageFolder, name: str, result: Mapping[str, Any]) -> None:
         primary = result["primary"]
-        estimate, counts = result["estimates"][primary], {key: result[key] for key in ("scored", "limit", "failed", "total")}
-        self.events.emit("eval", stage.id, benchmark=name, metric=primary, value=estimate["value"], stderr=estimate["stderr"], **counts)
+        estimate, counts = (
+            result["estimates"][primary],
+            {key: result[key] for key in ("scored", "limit", "failed", "total")},
+        )
+        self.events.emit(
+            "eval",
+            stage.id,
+            benchmark=name,
+            metric=primary,
+            value=estimate["value"],
+            stderr=estimate["stderr"],
+            **counts,
+        )
         change = result.get("change")
-        moved = f", {change['difference']:+.3f} [{change['low']:+.3f}, {change['high']:+.3f}] since the stage before" if change else ""
+        moved = (
+            f", {change['difference']:+.3f} [{change['low']:+.3f}, {change['high']:+.3f}] since the stage before"
+            if change
+            else ""
+        )
         told = " ".join(f"{key} {value}" for key, value in counts.items())
         self.say(f"{stage.id}: {name} {primary} {estimate['value']:.3f} ± {estimate['stderr']:.3f}{moved} ({told})")
 
     def _metrics(
-        self, index: int, stage: StageFolder, setting: Stage | None, benchmarks: Mapping[str, Any], seconds: Mapping[str, float]
+        self,
+        index: int,
+        stage: StageFolder,
+        setting: Stage | None,
+        benchmarks: Mapping[str, Any],
+        seconds: Mapping[str, float],
     ) -> dict[str, Any]:
         return {
             "stage": stage.id,
@@ -283,10 +321,14 @@ def _local_model(name: str) -> Path:
     if path.is_dir():
         return path
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise SpecError(f"model {name!r} is no folder that exists; give a Hugging Face folder or a hub name like owner/model")
+        raise SpecError(
+            f"model {name!r} is no folder that exists; give a Hugging Face folder or a hub name like owner/model"
+        )
     from huggingface_hub import snapshot_download
 
     try:
         return Path(snapshot_download(name))
     except (OSError, ValueError) as cause:
-        raise SpecError(f"model {name!r} is neither a local folder nor could it be had from the hub: {str(cause).splitlines()[0]}") from cause
+        raise SpecError(
+            f"model {name!r} is neither a local folder nor could it be had from the hub: {str(cause).splitlines()[0]}"
+        ) from cause

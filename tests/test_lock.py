@@ -32,7 +32,9 @@ def test_many_differences_are_counted() -> None:
         compare(Path("run/lock.json"), {str(i): i for i in range(10)}, {str(i): -i - 1 for i in range(10)})
 
 
-def test_the_source_hash_of_a_package_is_of_its_files_not_of_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_source_hash_of_a_package_is_of_its_files_not_of_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hashes = []
     for place in ("one", "two"):
         folder = tmp_path / place / f"hashed_{place}"

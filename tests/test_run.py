@@ -47,7 +47,9 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def child(place: str, spec: Path, folder: Path) -> int:
     command = [sys.executable, str(HERE / "killed_run.py"), place, str(spec), str(folder)]
-    done = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode in (0, -9), done.stderr[-3000:]
     return done.returncode
 
@@ -72,7 +74,9 @@ def whole(spec: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["data", "training-step", "checkpoint", "evaluation"])
-def test_a_run_killed_in_and_given_again_ends_with_the_same_files(place: str, spec: Path, whole: Path, tmp_path: Path) -> None:
+def test_a_run_killed_in_and_given_again_ends_with_the_same_files(
+    place: str, spec: Path, whole: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
     assert child(place, spec, folder) == -9
     assert not (folder / "stages" / "02-rl" / "metrics.json").exists()
@@ -211,7 +215,9 @@ def test_ctrl_c_ends_cleanly_and_leaves_no_worker(spec: Path, tmp_path: Path) ->
 
     folder = tmp_path / "run"
     command = [str(Path(sys.executable).with_name("cascade")), "run", str(spec), "--folder", str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     deadline = time.monotonic() + 120
     events = folder / "events.jsonl"
     while time.monotonic() < deadline and not (events.exists() and '"step"' in events.read_text()):
