@@ -11,13 +11,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cascade_core import evaluate, lock, rows
-from cascade_core.domain import Domain, DomainRef
-from cascade_core.errors import RunChanged, SpecError, TrainerError
+from cascade_core.errors import RunChanged, TrainerError
 from cascade_core.events import Events
 from cascade_core.folder import (
     START,
@@ -31,49 +29,13 @@ from cascade_core.folder import (
     need_space,
 )
 from cascade_core.judge import Judge
-from cascade_core.plugins import Registry, registry
+from cascade_core.prepare import Prepared, local_model, prepare
 from cascade_core.prompts import draw
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Spec, Stage
 from cascade_core.trainers import Job, Trainer
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A spec that was looked at from all sides before anything starts."""
-
-    spec: Spec
-    domains: Mapping[str, Domain]
-    refs: Mapping[str, DomainRef]
-    trainers: Mapping[str, type[Trainer]]
-    exams: tuple[evaluate.Exam, ...]
-    lock: Mapping[str, Any]
-
-
-def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
-    """Builds the domains, asks the trainers for their flags, loads the benchmarks' tasks.
-
-    Raises:
-        SpecError, PluginError: whatever would stop the run later is said now.
-    """
-    found = found or registry()
-    refs = {name: found.reference(name, options) for name, options in spec.domains.items()}
-    domains = {name: found.build(ref) for name, ref in refs.items()}
-    for name, domain in domains.items():
-        if domain.needs:
-            raise SpecError(f"domain {name!r} needs {', '.join(domain.needs)}, which nothing installed provides")
-    trainers = {stage.name: found.trainer(stage.trainer or spec.trainer) for stage in spec.stages}
-    for stage in spec.stages:
-        kinds = trainers[stage.name].kinds
-        if stage.kind not in kinds:
-            raise SpecError(
-                f"stage {stage.name!r} is of kind {stage.kind!r}, and trainer {trainers[stage.name].name!r} knows {', '.join(kinds)}"
-            )
-    flags = {stage.name: trainers[stage.name]().settings(stage) for stage in spec.stages}
-    exams = tuple(evaluate.exams(domains, spec.evaluation))
-    return Prepared(spec, domains, refs, trainers, exams, lock.lock(spec, found, flags, exams))
 
 
 def run(spec: Spec, folder: Path, *, source: Path | None = None, say: Say = print) -> Path:
@@ -185,7 +147,7 @@ class _Run:
         """The model that the run starts from, made here for an `init:` spec."""
         model = self.spec.model
         if model.init is None:
-            return _local_model(str(model.path))
+            return local_model(str(model.path))
         if not stage.checkpoint.exists():
             from cascade_core.initial import make
 
@@ -226,7 +188,7 @@ class _Run:
         """The checkpoint that stage `index` starts from, checked."""
         before = self.stages[index - 1]
         if index == 1 and self.spec.model.init is None:
-            return _local_model(str(self.spec.model.path))
+            return local_model(str(self.spec.model.path))
         return check_checkpoint(before)
 
     def _train(self, index: int, stage: StageFolder, setting: Stage) -> float:
@@ -309,26 +271,3 @@ class _Run:
             "benchmarks": dict(benchmarks),
             "seconds": {key: round(value, 3) for key, value in seconds.items()},
         }
-
-
-def _local_model(name: str) -> Path:
-    """A model folder: the path itself, or a hub name's copy in the hub's cache.
-
-    Raises:
-        SpecError: it is neither; says what was tried.
-    """
-    path = Path(name)
-    if path.is_dir():
-        return path
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise SpecError(
-            f"model {name!r} is no folder that exists; give a Hugging Face folder or a hub name like owner/model"
-        )
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(name))
-    except (OSError, ValueError) as cause:
-        raise SpecError(
-            f"model {name!r} is neither a local folder nor could it be had from the hub: {str(cause).splitlines()[0]}"
-        ) from cause

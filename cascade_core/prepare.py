@@ -1,0 +1,77 @@
+"""A spec looked at from all sides before anything starts: domains built, trainers asked for their flags, benchmarks loaded.
+
+Whatever would stop a run later is said here. Nothing is written, and no model is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cascade_core import evaluate, lock
+from cascade_core.domain import Domain, DomainRef
+from cascade_core.errors import SpecError
+from cascade_core.plugins import Registry, registry
+from cascade_core.settings import Spec
+from cascade_core.trainers import Trainer
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A spec that was looked at from all sides before anything starts."""
+
+    spec: Spec
+    domains: Mapping[str, Domain]
+    refs: Mapping[str, DomainRef]
+    trainers: Mapping[str, type[Trainer]]
+    exams: tuple[evaluate.Exam, ...]
+    lock: Mapping[str, Any]
+
+
+def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
+    """Builds the domains, asks the trainers for their flags, loads the benchmarks' tasks.
+
+    Raises:
+        SpecError, PluginError: whatever would stop the run later is said now.
+    """
+    found = found or registry()
+    refs = {name: found.reference(name, options) for name, options in spec.domains.items()}
+    domains = {name: found.build(ref) for name, ref in refs.items()}
+    for name, domain in domains.items():
+        if domain.needs:
+            raise SpecError(f"domain {name!r} needs {', '.join(domain.needs)}, which nothing installed provides")
+    trainers = {stage.name: found.trainer(stage.trainer or spec.trainer) for stage in spec.stages}
+    for stage in spec.stages:
+        kinds = trainers[stage.name].kinds
+        if stage.kind not in kinds:
+            raise SpecError(
+                f"stage {stage.name!r} is of kind {stage.kind!r}, and trainer {trainers[stage.name].name!r} knows {', '.join(kinds)}"
+            )
+    flags = {stage.name: trainers[stage.name]().settings(stage) for stage in spec.stages}
+    exams = tuple(evaluate.exams(domains, spec.evaluation))
+    return Prepared(spec, domains, refs, trainers, exams, lock.lock(spec, found, flags, exams))
+
+
+def local_model(name: str) -> Path:
+    """A model folder: the path itself, or a hub name's copy in the hub's cache.
+
+    Raises:
+        SpecError: it is neither; says what was tried.
+    """
+    path = Path(name)
+    if path.is_dir():
+        return path
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise SpecError(
+            f"model {name!r} is no folder that exists; give a Hugging Face folder or a hub name like owner/model"
+        )
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name))
+    except (OSError, ValueError) as cause:
+        raise SpecError(
+            f"model {name!r} is neither a local folder nor could it be had from the hub: {str(cause).splitlines()[0]}"
+        ) from cause
