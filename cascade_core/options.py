@@ -85,7 +85,7 @@ def _converted(cls: type[Domain], name: str, value: Any) -> tuple[Any, list[Prob
     from pydantic import ValidationError
 
     try:
-        return adapter.validate_json(json.dumps(value), strict=True), []
+        return adapter.validate_json(json.dumps(value), strict=True, extra="forbid"), []
     except ValidationError as error:
         return value, _said(name, value, error.errors(include_url=False))
     except (TypeError, ValueError):  # no JSON value: given by a program, not by a spec

@@ -87,6 +87,8 @@ def sentence(item: Mapping[str, Any]) -> str:
         return f"must be letters, digits, '_', '.' and '-', beginning with a letter or digit, found {shown(found)}"
     if kind in ("string_too_long", "string_too_short", "too_short", "too_long"):
         return _length(kind, context, found)
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        return "is an unknown key"
     if kind == "int_from_float":
         return f"must be a whole number, found {shown(found)}"
     expected = _KINDS.get(kind.removesuffix("_type").removesuffix("_parsing").removesuffix("_exact"))
