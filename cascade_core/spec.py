@@ -171,7 +171,12 @@ def _build(spec: Spec, found: Registry, domains: dict[str, Domain]) -> Iterator[
             wrong = list(options.problems(cls, given))
             yield from (Refusal((*where, *inner), what, is_key=what.startswith("unknown")) for inner, what in wrong)
             if not wrong:
-                domains[name] = found.build(found.reference(name, given))
+                domains[name] = domain = found.build(found.reference(name, given))
+                if domain.needs:
+                    needs = ", ".join(domain.needs)
+                    yield Refusal(
+                        where, f"domain {name!r} needs {needs}, which nothing installed provides", is_key=True
+                    )
         except (PluginError, SpecError) as cause:
             yield Refusal((*where, *_meant(given, str(cause))), str(cause), is_key=True)
 

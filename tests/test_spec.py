@@ -322,6 +322,13 @@ def test_a_benchmark_longer_than_a_made_models_context_is_refused(write, publish
     assert check(load(path, ["evaluation.sampling.max_response_tokens=60"]), found=Registry())
 
 
+def test_a_domain_that_needs_what_nothing_provides_is_refused(write, publish) -> None:
+    publish("cascade-plugin-toy", TOY.replace('name = "toy"', 'name = "toy"\n        needs = ("sandbox",)'))
+    path = write(BASE.replace("name: small", "name: small\ntrainer: plain"))
+    with pytest.raises(SpecError, match=r":5:3: domains\.toy: domain 'toy' needs sandbox, which nothing installed"):
+        check(load(path), path, found=Registry())
+
+
 def test_a_benchmark_that_would_write_elsewhere_is_refused(write, publish) -> None:
     publish("cascade-plugin-toy", TOY.replace('Benchmark("hard")', 'Benchmark("../hard")'))
     path = write(BASE.replace("name: small", "name: small\ntrainer: plain"))
