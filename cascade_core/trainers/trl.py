@@ -7,8 +7,10 @@ TRL's `SFTTrainer` and `GRPOTrainer` do the work; what makes them do exactly wha
 from __future__ import annotations
 
 import gc
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -72,15 +74,34 @@ def _train(job: Job, rows: list[Row], flags: dict[str, Any]) -> None:
     tokenizer = load_tokenizer(job.model)
     model = load_model(job.model, **(flags.pop("model_init_kwargs", None) or {}))
     settle_threads(sum(weight.numel() for weight in model.parameters()))
+    settings = deepcopy((model.config, model.generation_config))
     flags.setdefault("use_cpu", not torch.cuda.is_available())
     trainer = build(job, rows, model, tokenizer, flags)
     try:
         trainer.train_stage()
+        # TRL and transformers change the model's settings while they train (use_cache, padding): these do not go on.
+        model.config, model.generation_config = settings
+        _hand_on(job, model)
     finally:
         del trainer, model
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def _hand_on(job: Job, model: Any) -> None:
+    """Writes model and tokenizer to `job.output`, complete or absent."""
+    from transformers import AutoTokenizer
+
+    part = job.output.with_name(job.output.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    model.save_pretrained(part)
+    tokenizer = AutoTokenizer.from_pretrained(str(job.model))
+    for trace in ("is_local", "local_files_only"):  # of how it was loaded
+        tokenizer.init_kwargs.pop(trace, None)
+    tokenizer.save_pretrained(part)
+    checkpoints.flush(part)
+    part.rename(job.output)
 
 
 @contextmanager

@@ -183,6 +183,8 @@ def _rl(stage: Stage) -> dict[str, Any]:
         "steps_per_generation": _responses(stage) // (stage.micro_batch or _responses(stage)),
         "num_iterations": 1,
         "beta": stage.kl,
+        # TRL's default adds the gradient of the ratio to the KL term; GRPO's own (arXiv 2402.03300, equation 4) has none.
+        "use_bias_correction_kl": False,
         # The denominators of all three losses are in the token weights (trl_rl.py), so TRL has only to add up.
         "loss_type": "dapo",
         "scale_rewards": "none",

@@ -1,20 +1,18 @@
-"""What both TRL trainers of a stage share: schedule, checkpoints, the step's numbers, and the end.
+"""What both TRL trainers of a stage share: schedule, checkpoints and the step's numbers.
 
-A mixin over `transformers.Trainer`, whose loop does the work. It writes one `step` event per update, checkpoints
-through `checkpoints.py`, and leaves a plain Hugging Face folder behind. Only `trl.py` imports this module: it loads
-torch and TRL.
+A mixin over `transformers.Trainer`, whose loop does the work. It writes one `step` event per update, and checkpoints
+through `checkpoints.py`. Only the two trainers import this module: it loads torch.
 """
 
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 
 from cascade_core.errors import TrainerError
 from cascade_core.trainers import Job, checkpoints
@@ -66,7 +64,7 @@ class StageTrainer(_Base):
         self.add_callback(self._rhythm)
 
     def train_stage(self) -> None:
-        """Trains to the end, from the newest complete checkpoint if there is one, and writes `job.output`.
+        """Trains to the end, from the newest complete checkpoint if there is one.
 
         Raises:
             CheckpointError: that checkpoint is damaged.
@@ -83,16 +81,6 @@ class StageTrainer(_Base):
             self._board.close()
         if self.state.global_step != self.job.stage.steps:
             raise TrainerError(f"TRL stopped after {self.state.global_step} of {self.job.stage.steps} steps")
-        self._hand_on()
-
-    def _hand_on(self) -> None:
-        """Writes model and tokenizer to `job.output`, complete or absent."""
-        part = self.job.output.with_name(self.job.output.name + ".part")
-        shutil.rmtree(part, ignore_errors=True)
-        self.accelerator.unwrap_model(self.model).save_pretrained(part)
-        AutoTokenizer.from_pretrained(str(self.job.model)).save_pretrained(part)
-        checkpoints.flush(part)
-        part.rename(self.job.output)
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """The learning rate of `schedule.py`."""
