@@ -204,8 +204,7 @@ class Pool:
         else:
             retire |= self._failed(job, text, opening)
         if retire:
-            self._release(seat)
-            seat.process.hang_up()
+            self._retire(seat)
 
     def _done(self, job: Job, answer: Answer) -> None:
         self._failures[job.domain] = 0
@@ -239,6 +238,8 @@ class Pool:
                 seat: _Seat | None = min(able, key=lambda seat: (job.domain not in seat.domains, not seat.fresh))
                 idle.remove(seat)  # type: ignore[arg-type]
             else:
+                if len(self._seats) >= self._workers:  # none of the idle ones is fresh, and the job needs one that is
+                    self._retire(idle.pop())
                 seat = self._start()
             if seat is not None:
                 self._give(seat, job)
@@ -315,6 +316,11 @@ class Pool:
         self._release(seat)
         seat.process.kill()
 
+    def _retire(self, seat: _Seat) -> None:
+        """Lets a process without a job close its domains and end."""
+        self._release(seat)
+        seat.process.hang_up()
+
     def _release(self, seat: _Seat) -> None:
         """Frees the seat of a process that is on its way out."""
         seat.gone = True
@@ -356,8 +362,7 @@ class Pool:
             if job.claim():
                 job.future.set_exception(ScoringError("this scorer was closed"))
         for seat in list(self._seats):
-            self._release(seat)
-            seat.process.hang_up()
+            self._retire(seat)
         for seat in seats:
             if seat.job is not None:
                 seat.process.kill()

@@ -120,10 +120,8 @@ class Host:
                 traceback.print_exc()
 
     def _open(self, request: dict[str, Any]) -> Outcome:
-        from cascade_core.plugins import registry
-
         try:
-            domain = registry().build(DomainRef(**request["ref"]))
+            domain = _build(DomainRef(**request["ref"]))
             domain.open(request["resources"])
         except BaseException as cause:  # noqa: BLE001 - a stranger's code; becomes the error of every sample
             return b"e", f"domain {request['ref']['name']!r} cannot be opened: {told(cause)}", False
@@ -151,6 +149,18 @@ class Host:
         if cpu() - used > self._cpu_seconds:
             return b"l", f"limit: {self._cpu_seconds:g} s of CPU time", worn
         return outcome
+
+
+def _build(ref: DomainRef) -> Domain:
+    """The domain, from its own distribution where that is known: the plugins of others need not be loaded here."""
+    from importlib.metadata import entry_points
+
+    from cascade_core.hookspecs import PROJECT
+    from cascade_core.plugins import Registry
+
+    found = entry_points(group=PROJECT)
+    own = [entry for entry in found if entry.dist and entry.dist.name == ref.distribution]
+    return Registry(own or found).build(ref)
 
 
 def _limit(which: int, value: int) -> None:

@@ -5,10 +5,17 @@ import math
 import statistics
 
 import pytest
+from faulty import faulty_scorer, ref
 
 from cascade_core.errors import ContractError, TooManyFailures
 from cascade_core.judge import Judge
 from cascade_core.settings import Stage
+
+
+@pytest.fixture(scope="module")
+def scorer():
+    with faulty_scorer() as shared:
+        yield shared
 
 
 def row(group, response, domain="faulty", **more):
@@ -157,8 +164,8 @@ def test_batch_statistics_do_not_mix_the_scales_of_two_domains(judge):
 
 
 @pytest.mark.parametrize("fault", ["short", "nan", "none", "bool", "scalar", "raise", "sigkill"])
-def test_group_rewards_that_go_wrong_fail_their_group_alone(make_scorer, make_ref, tmp_path, fault):
-    with make_scorer(domains={"grouped": make_ref("grouped", fault=fault)}) as scorer:
+def test_group_rewards_that_go_wrong_fail_their_group_alone(tmp_path, fault):
+    with faulty_scorer(domains={"grouped": ref("grouped", fault=fault)}) as scorer:
         stage = Stage.model_validate({"name": "s", "domains": "grouped", "steps": 1})
         rows = [row("a", "right", "grouped"), row("a", "wrong", "grouped"), row("b", "right"), row("b", "wrong")]
         judged = Judge(scorer, stage, 0, tmp_path, 1.0).judge(0, rows)

@@ -57,6 +57,19 @@ def _thread() -> Score:
     return Score(1.0)
 
 
+def _speak() -> None:
+    os.write(2, b"something before\nGNU MP: Cannot allocate memory\n")
+    os.abort()
+
+
+_LEAKED: list[bytearray] = []
+
+
+def _leak() -> Score:
+    _LEAKED.append(bytearray(24 * 2**20))
+    return Score(1.0)
+
+
 def _raise(error: BaseException) -> Callable[[], Score]:
     def action() -> Score:
         raise error
@@ -78,6 +91,7 @@ ACTIONS: dict[str, Callable[[], Any]] = {
     "float": lambda: 1.0,
     "hang": lambda: time.sleep(600),
     "interrupt": _raise(KeyboardInterrupt()),
+    "leak": _leak,
     "memory": _hoard,
     "nan": lambda: Score(float("nan")),
     "noise": _noise,
@@ -90,6 +104,7 @@ ACTIONS: dict[str, Callable[[], Any]] = {
     "segfault": lambda: ctypes.string_at(0),
     "shown": lambda: Score(1.0, reward=2.5, note="good", metrics={"parts": 3}),
     "sigkill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "speak": _speak,
     "spin": _spin,
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "systemexit": _raise(SystemExit(0)),
