@@ -34,7 +34,7 @@ class Step:
 
 @pytest.fixture
 def watched(monkeypatch):
-    """Trains a stage and gives back its steps."""
+    """Trains a job and gives back its steps."""
     steps: list[Step] = []
     clip, score = StageTrainer._clip_grad_norm, OnPolicyTrainer._generate_and_score_completions
 
@@ -53,15 +53,24 @@ def watched(monkeypatch):
     monkeypatch.setattr(OnPolicyTrainer, "_generate_and_score_completions", scored)
     monkeypatch.setattr(StageTrainer, "_clip_grad_norm", clipped)
 
-    def train(folder, judge, **changes):
-        rollout = Rollout(
-            prompts_per_step=GROUPS, samples_per_prompt=SAMPLES, max_response_tokens=8, **changes.pop("sampling", {})
-        )
-        settings = tiny.stage("rl", steps=2, save_every=0, rollout=rollout, optim=Optim(lr=3e-2), **changes)
+    def train(job):
         steps.clear()
-        job = tiny.job(folder, settings, judge)
         TrlTrainer().train(job)
-        return job, list(steps)
+        return list(steps)
+
+    return train
+
+
+@pytest.fixture
+def two_steps(watched):
+    """Trains two steps of a stage and gives back its job and them."""
+
+    def train(folder, judge, **changes):
+        sampling = {"prompts_per_step": GROUPS, "samples_per_prompt": SAMPLES, "max_response_tokens": 8}
+        rollout = Rollout(**sampling, **changes.pop("sampling", {}))
+        settings = tiny.stage("rl", steps=2, save_every=0, rollout=rollout, optim=Optim(lr=3e-2), **changes)
+        job = tiny.job(folder, settings, judge)
+        return job, watched(job)
 
     return train
 
@@ -135,10 +144,10 @@ CASES = {
 
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("mask", ["none", "some"])
-def test_the_gradient_is_reinforce_with_the_papers_denominators(watched, tmp_path, changes, mask):
+def test_the_gradient_is_reinforce_with_the_papers_denominators(two_steps, tmp_path, changes, mask):
     judge = tiny.StubJudge(tiny.digest, truncated if mask == "some" else lambda row: "")
     temperature = changes.get("sampling", {}).get("temperature", 1.0)
-    job, steps = watched(tmp_path, judge, **changes)
+    job, steps = two_steps(tmp_path, judge, **changes)
     assert len(steps) == 2
     for step in steps:
         lengths = {row["tokens"] for row in step.rows}
@@ -148,9 +157,9 @@ def test_the_gradient_is_reinforce_with_the_papers_denominators(watched, tmp_pat
         assert distance(step.gradient, expected) < 2e-5
 
 
-def test_the_three_losses_differ_on_unequal_lengths(watched, tmp_path):
+def test_the_three_losses_differ_on_unequal_lengths(two_steps, tmp_path):
     """E3: so that the test above could tell them apart."""
-    job, (step, _) = watched(tmp_path, tiny.StubJudge(tiny.digest))
+    job, (step, _) = two_steps(tmp_path, tiny.StubJudge(tiny.digest))
     found = {}
     for loss in ("token", "token-group", "sequence"):
         found[loss] = reinforce(type(job)(**{**vars(job), "stage": job.stage.model_copy(update={"loss": loss})}), step)
@@ -159,18 +168,18 @@ def test_the_three_losses_differ_on_unequal_lengths(watched, tmp_path):
     assert distance(found["token-group"], found["sequence"]) > 1e-2
 
 
-def test_tanh_advantages_reach_the_gradient_as_they_are(watched, tmp_path):
-    job, steps = watched(tmp_path, tiny.StubJudge(tiny.digest, shaping="tanh"))
+def test_tanh_advantages_reach_the_gradient_as_they_are(two_steps, tmp_path):
+    job, steps = two_steps(tmp_path, tiny.StubJudge(tiny.digest, shaping="tanh"))
     assert all(abs(row["advantage"]) < 1 for step in steps for row in step.rows)
     for step in steps:
         assert distance(step.gradient, reinforce(job, step)) < 2e-5
 
 
 @pytest.mark.parametrize("loss", ["token", "token-group", "sequence"])
-def test_a_masked_overlong_sample_is_as_if_never_sampled_and_no_reward_of_zero(watched, tmp_path, loss):
+def test_a_masked_overlong_sample_is_as_if_never_sampled_and_no_reward_of_zero(two_steps, tmp_path, loss):
     """E10."""
-    _, (masked, _) = watched(tmp_path / "mask", tiny.StubJudge(tiny.digest, truncated), loss=loss)
-    job, (zero, _) = watched(
+    _, (masked, _) = two_steps(tmp_path / "mask", tiny.StubJudge(tiny.digest, truncated), loss=loss)
+    job, (zero, _) = two_steps(
         tmp_path / "zero", tiny.StubJudge(lambda row: 0.0 if row["truncated"] else tiny.digest(row)), loss=loss
     )
     assert masked.tokens == zero.tokens
@@ -186,15 +195,15 @@ def weights(folder):
 
 
 @pytest.mark.parametrize("changes", [{}, {"micro_batch": 3}, {"loss": "sequence"}], ids=str)
-def test_equal_rewards_leave_every_weight_as_it_was(watched, tmp_path, changes):
+def test_equal_rewards_leave_every_weight_as_it_was(two_steps, tmp_path, changes):
     """E2: bit for bit, whatever the optimizer makes of a gradient of zero."""
-    job, steps = watched(tmp_path, tiny.StubJudge(lambda row: 0.7), **changes)
+    job, steps = two_steps(tmp_path, tiny.StubJudge(lambda row: 0.7), **changes)
     assert all(not value.any() for step in steps for value in step.gradient.values())
     assert (job.output / "model.safetensors").read_bytes() == (job.model / "model.safetensors").read_bytes()
 
 
-def test_a_batch_that_is_masked_whole_leaves_every_weight_as_it_was(watched, tmp_path):
-    job, _ = watched(tmp_path, tiny.StubJudge(tiny.digest, lambda row: "error"), kl=0.5)
+def test_a_batch_that_is_masked_whole_leaves_every_weight_as_it_was(two_steps, tmp_path):
+    job, _ = two_steps(tmp_path, tiny.StubJudge(tiny.digest, lambda row: "error"), kl=0.5)
     assert (job.output / "model.safetensors").read_bytes() == (job.model / "model.safetensors").read_bytes()
 
 
@@ -223,7 +232,7 @@ def test_micro_batches_leave_the_supervised_gradient_as_it_is(tmp_path, monkeypa
     assert distance(seen[1], expected) < 2e-5
 
 
-def test_two_passes_are_not_made_where_one_is_enough(watched, tmp_path, monkeypatch):
+def test_two_passes_are_not_made_where_one_is_enough(two_steps, tmp_path, monkeypatch):
     """No old log-probabilities and no reference model at KL 0; samples of advantage 0 are in no forward pass."""
     sizes = []
     whole = OnPolicyTrainer._get_per_token_logps_and_entropies
@@ -234,7 +243,7 @@ def test_two_passes_are_not_made_where_one_is_enough(watched, tmp_path, monkeypa
 
     monkeypatch.setattr(OnPolicyTrainer, "_get_per_token_logps_and_entropies", counted)
     judge = tiny.StubJudge(lambda row: 1.0 if row["group"].endswith("-1") and row["sample"] == 0 else 0.0)
-    watched(tmp_path, judge)
+    two_steps(tmp_path, judge)
     assert sizes == [SAMPLES, SAMPLES]
 
 
