@@ -1,7 +1,7 @@
 """The stage × benchmark matrix for a terminal: the first table of the report in text.
 
 Stages and benchmarks are rows and columns whichever way is narrower; where both are many, every cell is a row of its own, so that
-the table fits a terminal of 100 columns at any size.
+the table fits a terminal of 80 columns at any size.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +18,7 @@ from cascade_core.report.matrix import Cell, Change, Matrix, build
 from cascade_core.report.record import read
 from cascade_core.report.text import decimals, plain, signed, visible
 
-MOST_COLUMNS = 4
+MOST_COLUMNS = 2
 """More stages and more benchmarks than this, and the table is a list."""
 
 _STYLES = {1: "bold blue", -1: "bold dark_orange3", 0: "dim"}
@@ -31,12 +32,14 @@ def matrix(run: Path) -> Table:
     """
     record = read(run)
     table = build(record, read_all(record.stages))
+    if not table.benchmarks:
+        return Table("nothing is measured yet", title=Text(visible(record.name)), title_justify="left")
     narrow = min(len(table.stages), len(table.benchmarks)) <= MOST_COLUMNS
     shown = _grid(table) if narrow else _list(table)
     shown.title = Text(f"{visible(record.name)}: every benchmark after every stage")
     shown.caption = Text(
         "± one standard error; change since the stage before with its 95 % paired interval, ▲ ▼ where that leaves out 0; "
-        "◆ trained in this stage; scored/limit/failed of total"
+        "◆ trained in this stage; samples scored/of those limit/failed"
     )
     return shown
 
@@ -58,26 +61,18 @@ def _grid(table: Matrix) -> Table:
 
 
 def _list(table: Matrix) -> Table:
-    shown = Table(caption_justify="left", title_justify="left")
+    shown = Table(box=box.SIMPLE_HEAD, caption_justify="left", title_justify="left")
     for name in ("benchmark", "after"):
-        shown.add_column(name)
-    for name in ("value ± se", "change", "95 % interval", "scored/limit/failed"):
+        shown.add_column(name, overflow="fold")
+    for name in ("value ± se", "change [95 % interval]", "s/l/f"):
         shown.add_column(name, justify="right", no_wrap=True)
     for benchmark in table.benchmarks:
         digits = decimals(table.scale(benchmark))
-        for position, (stage, cell) in enumerate(table.measured(benchmark)):
-            last = position == len(table.measured(benchmark)) - 1
-            low_high = f"{signed(cell.change.low, digits)} … {signed(cell.change.high, digits)}" if cell.change else ""
-            change = _change(cell.change, digits, with_interval=False)
-            shown.add_row(
-                _name("" if position else benchmark),
-                _name(stage.id),
-                _value(cell, digits),
-                change,
-                low_high,
-                _counts(cell),
-                end_section=last,
-            )
+        measured = table.measured(benchmark)
+        for place, (stage, cell) in enumerate(measured, 1):
+            first = "" if place > 1 else benchmark
+            numbers = _value(cell, digits), _change(cell.change, digits), _counts(cell)
+            shown.add_row(_name(first), _name(stage.id), *numbers, end_section=place == len(measured))
     return shown
 
 
@@ -86,11 +81,7 @@ def _cell(table: Matrix, benchmark: str, stage: str) -> Text:
     if cell is None:
         return Text("–", style="dim")
     digits = decimals(table.scale(benchmark))
-    parts = [
-        _value(cell, digits),
-        _change(cell.change, digits),
-        Text(_counts(cell), style="red" if cell.counts.failed else "dim"),
-    ]
+    parts = [_value(cell, digits), _change(cell.change, digits), _counts(cell)]
     return Text("\n").join(part for part in parts if part.plain)
 
 
@@ -100,16 +91,16 @@ def _value(cell: Cell, digits: int) -> Text:
     )
 
 
-def _change(change: Change | None, digits: int, *, with_interval: bool = True) -> Text:
+def _change(change: Change | None, digits: int) -> Text:
     if change is None:
         return Text("")
-    interval = f" [{signed(change.low, digits)}, {signed(change.high, digits)}]" if with_interval else ""
-    return Text(f"{change.mark} {signed(change.difference, digits)}{interval}", style=_STYLES[change.direction])
+    interval = f"[{signed(change.low, digits)}, {signed(change.high, digits)}]"
+    return Text(f"{change.mark} {signed(change.difference, digits)} {interval}", style=_STYLES[change.direction])
 
 
-def _counts(cell: Cell) -> str:
+def _counts(cell: Cell) -> Text:
     counts = cell.counts
-    return f"{counts.scored}/{counts.limit}/{counts.failed} of {counts.total}"
+    return Text(f"{counts.scored}/{counts.limit}/{counts.failed}", style="red" if counts.failed else "dim")
 
 
 def _name(name: str) -> Text:

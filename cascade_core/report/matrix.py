@@ -131,7 +131,8 @@ def _results(stage: StageRecord) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """What was measured after a stage: from its metrics, or from its events while it is under way."""
     for name, result in mapping(stage.metrics.get("benchmarks")).items():
         estimates = mapping(mapping(result).get("estimates"))
-        primary = result["primary"] if mapping(result).get("primary") in estimates else next(iter(estimates), "")
+        named = str(mapping(result).get("primary"))
+        primary = named if named in estimates else next(iter(estimates), "")
         if number(mapping(estimates.get(primary)).get("value")) is not None:
             yield name, {**result, "primary": primary}
     if stage.metrics:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -31,16 +31,18 @@ def render(record: Record) -> str:
     """The report of a run as one HTML file."""
     rows = answers.read_all(record.stages)
     table = matrix.build(record, rows)
+    trainings = [curves.training(stage) for stage in record.stages]
+    spent = curves.spent(record)
     style, script = _asset("report.css"), _asset("report.js")
     template = _environment().get_template("report.html")
     page = template.render(
         record=record,
-        facts=_facts(record, table),
+        facts=_facts(record, table, trainings, spent),
         matrix=table,
         verdicts=verdict.verdicts(table, record.stages),
         charts=[(name, _stages_chart(table, name)) for name in table.benchmarks],
-        trainings=[training for stage in record.stages if (training := curves.training(stage)).is_open],
-        spent=curves.spent(record),
+        trainings=[one for one in trainings if one.is_open],
+        spent=spent,
         kinds=curves.Spent.KINDS,
         sheets=responses.sheets(table, rows),
         notes=[*record.notes, *_damage(rows)],
@@ -98,16 +100,16 @@ def _tint(change: Change | None, scale: float) -> str:
 def _stages_chart(table: Matrix, name: str) -> plot.Chart:
     row = table.row(name)
     values = [(cell.value, cell.stderr) if cell else None for _, cell in row]
-    return plot.errorbars(
-        name, [stage.name for stage, _ in row], values, [bool(cell and cell.is_own) for _, cell in row]
-    )
+    return plot.errorbars(name, [stage.id for stage, _ in row], values, [bool(cell and cell.is_own) for _, cell in row])
 
 
-def _facts(record: Record, table: Matrix) -> list[tuple[str, str]]:
+def _facts(
+    record: Record, table: Matrix, trainings: Sequence[curves.Training], spent: Sequence[curves.Spent]
+) -> list[tuple[str, str]]:
     """Name and value of what stands under the title; what is unknown is left out."""
     evaluated = sum((cell.counts for cell in table.cells.values()), matrix.Counts(0, 0, 0, 0))
-    trained = sum((curves.training(stage).counts for stage in record.stages), matrix.Counts(0, 0, 0, 0))
-    seconds = sum(one.total for one in curves.spent(record))
+    trained = sum((one.counts for one in trainings), matrix.Counts(0, 0, 0, 0))
+    seconds = sum(one.total for one in spent)
     facts = [
         ("state", "finished" if record.is_finished else "under way or interrupted"),
         ("model", _model(mapping(record.spec.get("model")))),

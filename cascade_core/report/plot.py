@@ -29,6 +29,7 @@ from cascade_core.report.axis import (
 from cascade_core.report.text import decimals, plain, short
 
 MOST_POINTS = 240
+MOST_LETTERS = 44
 
 Points = Sequence[tuple[float, float]]
 
@@ -150,42 +151,51 @@ def errorbars(
 ) -> Chart:
     """A value with its 95 % interval (1.96 standard errors) after every stage; columns of `own` stages are shaded.
 
-    The axis spans at least a fifth of the values' range of 1, so that noise does not look like a cliff.
+    `names` are stage ids (`02-if`): where they do not fit under the axis, their numbers stand there. Of values in [0, 1] the
+    axis spans at least 0.2, so that noise does not look like a cliff, and bars end at 0 and 1.
     """
-    known = [(i, value, 1.96 * stderr) for i, pair in enumerate(values) if pair is not None for value, stderr in [pair]]
-    low, high = min(v - e for _, v, e in known), max(v + e for _, v, e in known)
-    if high - low < 0.2 and max(abs(v) for _, v, _ in known) <= 1:
-        low, high = (low + high) / 2 - 0.1, (low + high) / 2 + 0.1
-        low, high = (0.0, 0.2) if low < 0 <= min(v for _, v, _ in known) else (low, high)
+    known = [(i, *pair) for i, pair in enumerate(values) if pair is not None]
+    is_share = all(0 <= value <= 1 for _, value, _ in known)
+    floor, ceiling = (0.0, 1.0) if is_share else (-math.inf, math.inf)
+    ends = [(max(floor, v - 1.96 * stderr), min(ceiling, v + 1.96 * stderr)) for _, v, stderr in known]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    if is_share and high - low < 0.2:
+        low = min(max(0.0, (low + high) / 2 - 0.1), 0.8)
+        high = low + 0.2
     y, y_ticks = value_axis(low, high)
     slot = (WIDTH - LEFT - RIGHT) / len(names)
     x = [LEFT + slot * (i + 0.5) for i in range(len(names))]
-    shaded = "".join(
-        f"M{coordinate(x[i] - slot / 2)} {coordinate(TOP)}h{coordinate(slot)}V{coordinate(HEIGHT - BOTTOM)}h{coordinate(-slot)}z"
-        for i, is_own in enumerate(own)
-        if is_own
-    )
-    bars = "".join(
-        f"M{coordinate(x[i] - 3)} {coordinate(y(v + e))}h6m-3 0V{coordinate(y(v - e))}m-3 0h6" for i, v, e in known
-    )
-    dots = "".join(f"M{coordinate(x[i] - 3)} {coordinate(y(v))}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z" for i, v, _ in known)
     shapes = (
-        Shape("own", shaded),
-        Shape("line c0", _line([(x[i], y(v)) for i, v, _ in known])),
-        Shape("error c0", bars),
-        Shape("dot c0", dots),
+        Shape("own", "".join(_column(x[i], slot) for i, is_own in enumerate(own) if is_own)),
+        Shape("line c0", _line([(x[i], y(value)) for i, value, _ in known])),
+        Shape("error c0", "".join(_error(x[i], y(a), y(b)) for (i, _, _), (a, b) in zip(known, ends, strict=True))),
+        Shape("dot c0", "".join(_dot(x[i], y(value)) for i, value, _ in known)),
     )
-    digits = decimals(max(abs(v) for _, v, _ in known))
-    told = [f"{names[i]} {plain(v, digits)} ± {plain(e / 1.96, digits)}" for i, v, e in known]
-    data = {"px": [round(x[i], 1) for i, _, _ in known], "say": told}
-    shown = (
-        names if len(names) <= 6 and max(map(len, names)) * len(names) <= 44 else [str(i) for i in range(len(names))]
-    )
-    ticks = tuple(Tick(coordinate(place), text) for place, text in zip(x, shown, strict=True))
-    head_text = plain(known[-1][1], digits)
-    return Chart(
-        title, f"{title}: " + ", ".join(told), (Series("", 0, head_text),), shapes, ticks, y_ticks, json.dumps(data)
-    )
+    digits = decimals(max(abs(value) for _, value, _ in known))
+    told = [f"{names[i]} {plain(value, digits)} ± {plain(stderr, digits)}" for i, value, stderr in known]
+    data = json.dumps({"px": [round(x[i], 1) for i, _, _ in known], "say": told})
+    ticks = tuple(Tick(coordinate(place), text) for place, text in zip(x, _stage_names(names), strict=True))
+    heads = (Series("", 0, plain(known[-1][1], digits)),)
+    return Chart(title, f"{title}: {', '.join(told)}", heads, shapes, ticks, y_ticks, data)
+
+
+def _stage_names(ids: Sequence[str]) -> list[str]:
+    """What stands under the axis: names, or numbers where names are too long for their columns."""
+    numbers, names = zip(*(stage.split("-", 1) for stage in ids), strict=True)
+    fits = max(map(len, names)) * len(names) <= MOST_LETTERS
+    return list(names) if fits else [str(int(number)) for number in numbers]
+
+
+def _column(x: float, wide: float) -> str:
+    return f"M{coordinate(x - wide / 2)} {coordinate(TOP)}h{coordinate(wide)}V{coordinate(HEIGHT - BOTTOM)}h{coordinate(-wide)}z"
+
+
+def _error(x: float, bottom: float, top: float) -> str:
+    return f"M{coordinate(x - 3)} {coordinate(top)}h6m-3 0V{coordinate(bottom)}m-3 0h6"
+
+
+def _dot(x: float, y: float) -> str:
+    return f"M{coordinate(x - 3)} {coordinate(y)}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z"
 
 
 def buckets(points: Points) -> list[Bucket]:

@@ -167,7 +167,7 @@ def _events(path: Path, notes: list[str]) -> Iterator[Event]:
     """The events that can be read; one note for all lines that cannot."""
     if not path.is_file():
         return
-    damaged = []
+    damaged, place = [], 0
     with path.open("rb") as lines:
         for place, line in enumerate(lines, 1):
             try:
@@ -178,7 +178,9 @@ def _events(path: Path, notes: list[str]) -> Iterator[Event]:
                 yield event
             elif line.strip():
                 damaged.append(place)
-    if damaged:
+    if damaged == [place]:
+        notes.append(f"{path.name}: the last line is cut short, as a kill leaves it")
+    elif damaged:
         notes.append(f"{path.name}: {len(damaged)} line(s) that are no event left out, the first is line {damaged[0]}")
 
 

@@ -2,8 +2,9 @@
 
 The choice is the same for the same folder, and is no cherry-picking among samples: it is always the first sample of a task.
 Tasks are sorted into kinds by how that sample's value went from the baseline (the last SFT stage, or the start) to the last
-stage: gained, lost, changed between, not judged, unchanged. Kinds take turns, so that losses are shown as often as gains; in a
-kind those come first whose mean over all samples moved most, then the order is that of a hash of the id.
+stage: gained, lost, changed between, not judged, unchanged. Kinds take turns, so that losses are shown as often as gains.
+Of gains and losses those come first whose mean over all samples went furthest that way; what is left to order, a hash of the
+id does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from cascade_core.report.matrix import Matrix
 from cascade_core.report.record import StageRecord, count, mapping, number
 from cascade_core.report.text import Clip, clip, plain, shown
 
-KINDS = ("gained", "lost", "changed between", "not judged", "unchanged, not right", "unchanged, right")
+KINDS = (
+    "gained",
+    "lost",
+    "changed between",
+    "not judged",
+    "unchanged, not right",
+    "unchanged, right",
+    "not right",
+    "right",
+)
 TASKS = 6
 """Tasks shown of a benchmark; half as many where there are more than six benchmarks."""
 ALL_TEXT = 2_000_000
@@ -29,7 +39,7 @@ _VERDICTS = {"right": "✓", "wrong": "✗", "partly": "◐", "limit": "◷", "n
 
 @dataclass(frozen=True)
 class Card:
-    """One response. `others` says how many of the task's samples were right; `marks` is what was generated beside text."""
+    """One response, the first sample of its task. `others` says how many of the task's samples were right."""
 
     stage: StageRecord
     verdict: str
@@ -89,15 +99,13 @@ def _sheet(
     since = [file for stage, file in files if baseline is None or stage.index >= baseline.index]
     compared = since if len(since) > 1 else [file for _, file in files]
     by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    is_whole = all(file.is_whole for _, file in files)
     for task in dict.fromkeys(task for file in compared for task in file.tasks):
-        by_kind[_kind(task, compared)].append(task)
-    for tasks in by_kind.values():
-        tasks.sort(key=lambda task: (-_moved(task, compared), hashlib.sha256(task.encode("utf-8", "replace")).digest()))
-    chosen = _take_turns(by_kind, most)
-    examples = tuple(_example(kind, task, files, limit) for kind, task in chosen)
-    return Sheet(
-        benchmark, {k: len(v) for k, v in by_kind.items() if v}, examples, all(file.is_whole for _, file in files)
-    )
+        if is_whole or all(task in file.tasks for file in compared):
+            by_kind[_kind(task, compared)].append(task)
+    by_kind = {kind: _ordered(kind, tasks, compared) for kind, tasks in by_kind.items()}
+    examples = tuple(_example(kind, task, files, limit) for kind, task in _take_turns(by_kind, most))
+    return Sheet(benchmark, {kind: len(tasks) for kind, tasks in by_kind.items() if tasks}, examples, is_whole)
 
 
 def _kind(task: str, files: Sequence[AnswerFile]) -> str:
@@ -110,16 +118,24 @@ def _kind(task: str, files: Sequence[AnswerFile]) -> str:
         return "gained" if judged[-1] > judged[0] else "lost"
     if any(value != judged[0] for value in judged):
         return "changed between"
-    return "unchanged, right" if judged[0] >= 1 else "unchanged, not right"
+    verdict = "right" if judged[0] >= 1 else "not right"
+    return f"unchanged, {verdict}" if len(files) > 1 else verdict
 
 
 def _first(file: AnswerFile, task: str) -> Sampled | None:
     return min(file.tasks.get(task, ()), key=lambda one: one.sample, default=None)
 
 
+def _ordered(kind: str, tasks: Iterable[str], files: Sequence[AnswerFile]) -> list[str]:
+    way = {"gained": -1.0, "lost": 1.0}.get(kind, 0.0)
+    return sorted(
+        tasks, key=lambda task: (way * _moved(task, files), hashlib.sha256(task.encode("utf-8", "replace")).digest())
+    )
+
+
 def _moved(task: str, files: Sequence[AnswerFile]) -> float:
     """How far the task's mean over all samples went from the first file to the last."""
-    return abs(files[-1].means.get(task, 0.0) - files[0].means.get(task, 0.0))
+    return files[-1].means.get(task, 0.0) - files[0].means.get(task, 0.0)
 
 
 def _take_turns(by_kind: Mapping[str, list[str]], most: int) -> list[tuple[str, str]]:

@@ -63,10 +63,12 @@ def _verdict(matrix: Matrix, stage: StageRecord) -> Verdict:
     own = [_moved(matrix, stage, name, cell) for name, cell in cells.items() if cell.is_own]
     others = [_moved(matrix, stage, name, cell) for name, cell in cells.items() if not cell.is_own]
     control = "as a control, with permuted rewards, " if stage.control else ""
-    under_way = "" if stage.state == "finished" else " (evaluation under way)"
     directions = [one.change.direction for one in own]
     direction = min(directions) if -1 in directions else max(directions, default=0)
-    return Verdict(stage, direction, f"{control}{_own(own)}{_others(others)}{under_way}")
+    if stage.state == "finished":
+        return Verdict(stage, direction, f"{control}{_own(own)}{_others(others)}")
+    so_far = f": so far it {_own(own)}{_others(others)}" if own else ""
+    return Verdict(stage, None, f"{control}is trained and being evaluated{so_far}")
 
 
 def _moved(matrix: Matrix, stage: StageRecord, name: str, cell: Cell) -> Moved:
