@@ -11,4 +11,4 @@ def main() -> None:
     """The entry point of the `cascade` script; ends the process."""
     from cascade_core.cli.app import app
 
-    app()
+    app(prog_name="cascade")
