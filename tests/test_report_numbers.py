@@ -225,7 +225,7 @@ def test_time_that_the_metrics_of_a_resumed_stage_forgot_is_counted_from_its_ste
 def test_round_ticks_enclose_what_they_measure_and_are_few(low: float, high: float) -> None:
     low, high = min(low, high), max(low, high)
     ticks = axis.nice(low, high)
-    slack = 1e-6 * max(abs(low), abs(high), 1e-300)
+    slack = 1e-6 * max(abs(low), abs(high), axis.TINIEST)
     assert ticks[0] <= low + slack and ticks[-1] >= high - slack
     assert 2 <= len(ticks) <= 6
 

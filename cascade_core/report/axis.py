@@ -13,6 +13,8 @@ from cascade_core.report.text import plain, short
 
 WIDTH, HEIGHT = 320.0, 150.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 10.0, 8.0, 20.0
+TINIEST = 1e-200
+"""What is smaller than this is drawn as 0: powers of ten come to an end there."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,11 @@ class Scale:
 
 def value_axis(low: float, high: float) -> tuple[Scale, tuple[Tick, ...]]:
     """The upright axis of values from `low` to `high`, widened to round numbers, and its marks."""
-    if low == high:
-        low, high = (0.0, 1.0) if low == 0 else (min(low, 0.0), max(high, 0.0))
+    largest = max(abs(low), abs(high))
+    if largest < TINIEST:
+        low, high = 0.0, 1.0
+    elif high - low <= 1e-9 * largest:
+        low, high = min(low, 0.0), max(high, 0.0)
     ticks = nice(low, high)
     scale = Scale(ticks[0], ticks[-1], HEIGHT - BOTTOM, TOP)
     say = _tick_text(ticks)
@@ -66,7 +71,7 @@ def step_ticks(x: Scale) -> tuple[Tick, ...]:
 
 def nice(low: float, high: float, most: int = 4) -> list[float]:
     """At most `most` + 1 round numbers (1, 2 or 5 times a power of ten apart) that enclose low … high."""
-    span = (high - low) or abs(high) or 1.0
+    span = max(high - low, TINIEST)
     power = 10.0 ** math.floor(math.log10(span / most))
     step = next((power * factor for factor in (1, 2, 5, 10, 20) if _fits(low, high, power * factor, most)), span)
     first = math.floor(low / step + 1e-9)
