@@ -21,6 +21,7 @@ _ONE = re.compile(r"[(\[]?\s*([A-Za-z])\s*[)\]]?")
 _SEVERAL = re.compile(r"[(\[]?([A-Z])[)\]]?(?:\s*(?:,|;|/|and|&|or|\s)\s*(?:and\s+|or\s+)?[(\[]?([A-Z])[)\]]?)*", re.I)
 _PICK = re.compile(
     r"\b(?:pick|choose|chose|select|go with|going with|vote for|opt for|settle on)\s+(?:option\s+|choice\s+|answer\s+)?[*(\[]*([A-Z])\b|"
+    r"\b(?:option|choice|letter)\s*(?:is|:)\s*[*(\[]*([A-Z])\b|"
     r"\b(?:option|choice)\s+[*(\[]*([A-Z])[)\]*]*\s+(?:is|must be|fits)\b(?!\s+(?:not|wrong|incorrect|false))"
 )
 _DENIED = re.compile(r"\b(?:not|isn't|never|neither)\s*$|\b(?:not|isn't)\s+\w+\s*$", re.I)

@@ -72,6 +72,25 @@ def _other(parser: Parser, name: str) -> Node:
     return parser.named(name.removeprefix("var") if name in ("varphi", "vartheta", "varepsilon") else name)
 
 
+def _number_set(parser: Parser, letter: str) -> Node:
+    """`\\mathbb{R}`, its positive half `\\mathbb{R}^+`, or a name such as `\\mathbb{Z}_5`."""
+    if letter not in NUMBER_SETS or parser.has("op", "_"):
+        return parser.named(f"bb{letter}")
+    if not parser.has("op", "^"):
+        return Node("numset", (), NUMBER_SETS[letter])
+    parser.take()
+    braced = parser.has("open", "{")
+    if braced:
+        parser.take()
+    sign = parser.take().text
+    if braced:
+        parser.expect("close", "}")
+    if letter == "Z" and sign == "+":
+        return Node("numset", (), "N")
+    ends = {"+": (num(0), const("inf")), "-": (make("neg", const("inf")), num(0))}
+    return make("tuple", *ends[sign], value="()") if letter == "R" and sign in ends else sym(f"bb{letter}^{sign}")
+
+
 def _small(parser: Parser) -> Node:
     """An argument of TeX: a bare number gives only its first digit (`\\frac17 2` is 1/7 · 2)."""
     token = parser.next
@@ -184,7 +203,7 @@ def _accent(parser: Parser, name: str) -> Node:
         parser.argument()
         return parser.argument()
     if name in ("angle", "triangle", "measuredangle"):
-        return make("fun", parser.expression(_FACTOR - 4), value=name)
+        return make("fun", parser.expression(_PRODUCT - 1), value=name)
     inner = parser.argument()
     if name in ("underbrace", "overbrace"):
         return inner

@@ -21,13 +21,13 @@ _HEDGE = re.compile(
     re.I,
 )
 _AFTER = re.compile(
-    r"\s*(?:(\\?%)|(\^\s*\\circ|\^\s*\{\s*\\circ\s*\}|°)|((?:\\[,;: ]|~)?\s*\\(?:text|mathrm|rm|textrm)\s*\{[^{}]{1,40}\}(?:\^\{?\d\}?)?))"
+    r"\s*(?:\$?\s*(\\?%)|(\^\s*\\circ|\^\s*\{\s*\\circ\s*\}|°)|((?:\\[,;: ]|~)?\s*\\(?:text|mathrm|rm|textrm)\s*\{[^{}]{1,40}\}(?:\^\{?\d\}?)?))"
 )
 _OFFERED = re.compile(
     r"[\s$.,)]*\(?\s*\\?(?:text\{)?\s*(?:or|alternatively|otherwise)\b[\s}:,]*(?:maybe |perhaps |possibly |else |equivalently,? )?(.{1,80})",
     re.S | re.I,
 )
-_VALUE = re.compile(r"\$([^$]{1,60})\$|\\\((.{1,60}?)\\\)|(-?\d[\d.,/]*\d|-?\d)")
+_VALUE = re.compile(r"\$([^$]{1,60})\$|\\\((.{1,60}?)\\\)|((?:-?\d[\d.,/]*\d|-?\d)(?:\s*\\?%)?)")
 _DISOWNED = re.compile(
     r"\b(?:example of the (?:answer )?format|illustrates? the format|(?:i )?(?:have|has) no answer|just a placeholder|ignore (?:the|that|this) box)\b",
     re.I,

@@ -7,14 +7,15 @@ what an answer has to be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from cascade_plugin_math.verifier import equations, families, quantities, ratios, regions
 from cascade_plugin_math.verifier.names import FALSE, assignments, reduce
-from cascade_plugin_math.verifier.node import Node, TooMuch, canonical, make, num, rebuild, sym, symbols, walk
-from cascade_plugin_math.verifier.scalar import Context, equal
+from cascade_plugin_math.verifier.node import Node, TooMuch, canonical, make, num, rebuild, sym, symbols
+from cascade_plugin_math.verifier.scalar import Context
+from cascade_plugin_math.verifier.settle import settled
+from cascade_plugin_math.verifier.signs import Signs, apart, has_several, together
 
 MAX_VALUES = 200
 _KEPT_WHOLE = ("rel", "stmt", "cond", "cases", "list1", "builder")
@@ -56,7 +57,7 @@ class Matcher:
         Raises:
             TooMuch: it cannot be told within the bounds of this package.
         """
-        label, answer = settled(label), settled(answer)
+        label, answer = settled(label, answer), settled(answer, label)
         if canonical(label) == canonical(answer):
             return True
         for rule in (self._family, self._region, self._ratio, self._named, self._equation, self._values):
@@ -97,8 +98,8 @@ class Matcher:
         ]
         left, right = sides
         if left is not None and right is not None:
-            if left.keys() == right.keys():
-                return all(self.same(left[name], right[name]) for name in left)
+            if left.keys() == right.keys() and all(self.same(left[name], right[name]) for name in left):
+                return True
             return None if self._one_letter(left) and self._one_letter(right) else False
         for named, other in ((left, answer), (right, label)):
             if named is not None and other.op == "tuple":
@@ -145,7 +146,15 @@ class Matcher:
         return equations.solved_by(equation, values, self.context)
 
     def _values(self, label: Node, answer: Node) -> bool | None:
-        left, right = self.values(label), self.values(answer)
+        if has_several(label) or has_several(answer):
+            ways = [(one, two) for one in (together, apart) for two in (together, apart)]
+            return any(
+                self._listed(label, answer, self.values(label, one), self.values(answer, two)) for one, two in ways
+            )
+        return self._listed(label, answer, self.values(label), self.values(answer))
+
+    def _listed(self, label: Node, answer: Node, left: list[Node] | None, right: list[Node] | None) -> bool | None:
+        """Two lists of values; without one the answers are compared as they stand."""
         if left is None or right is None:
             return self._whole(label, answer)
         pair = self._pair_as_list(label, answer)
@@ -186,22 +195,22 @@ class Matcher:
         return not rest
 
     # --- values -------------------------------------------------------------------------------------------------
-    def values(self, node: Node) -> list[Node] | None:
-        """The values that a node lists, `±` written out; `None` if it is no list of values."""
+    def values(self, node: Node, signs: Signs = together) -> list[Node] | None:
+        """The values that a node lists, `±` written out as `signs` does; `None` if it is no list of values."""
         _, node = reduce(node, self.context)
-        if node.op in ("list", "or", "and", "set"):
+        if node.op in ("list", "or", "and", "set", "union") and not regions.is_region(node):
             found: list[Node] = []
             for arg in node.args:
-                inner = self.values(arg)
+                inner = [arg] if arg.op == node.op == "set" else self.values(arg, signs)
                 if inner is None or len(found) > MAX_VALUES:
                     return None
                 found += inner
             return found
         if node.op == "rel" and len(node.args) == 2 and node.value == ("in",) and node.args[1].op == "set":
-            return self.values(node.args[1])
+            return self.values(node.args[1], signs)
         if node.op in _KEPT_WHOLE or node == FALSE:
             return None
-        return expand_signs(node)
+        return signs(node)
 
     def _one(self, label: Node, answer: Node) -> bool:
         """Whether two single values are the same: tuples and matrices by their parts, the rest by value and unit."""
@@ -263,57 +272,6 @@ class Matcher:
         return label.op in (*_KEPT_WHOLE, "list", "or", "and") and all(map(self.same, label.args, answer.args))
 
 
-def settled(node: Node) -> Node:
-    """The tree with lone letters in upright type read as letters, and `x ∈ {1, 2}` as its values."""
-
-    def change(part: Node) -> Node | None:
-        if part.op == "word" and len(part.value) == 1 and part.value.isalpha() and part.value.isascii():
-            return Node("word", (), part.value)
-        return None
-
-    node = rebuild(node, change)
-    if node.op == "word" and len(node.value) == 1 and node.value.isalpha():
-        return sym(node.value)
-    if node.op == "set" and len(node.args) == 1 and node.args[0].op == "tuple" and node.args[0].value == "{}":
-        return node.args[0]
-    return node
-
-
-def expand_signs(node: Node) -> list[Node]:
-    """`a ± b` as its two values, all signs of one expression read together, and apart if there are several."""
-    count = sum(part.op in ("pm", "mp") for part in walk(node))
-    if count == 0:
-        return [node]
-    if count > 4:
-        raise TooMuch("too many signs")
-    return [_with_signs(node, upper) for upper in (True, False)]
-
-
-def _with_signs(node: Node, upper: bool) -> Node:
-    def change(part: Node) -> Node | None:
-        if part.op in ("pm", "mp"):
-            return part.args[0] if (part.op == "pm") == upper else make("neg", part.args[0])
-        return None
-
-    return rebuild(node, change)
-
-
-def all_signs(node: Node) -> list[Node]:
-    """Every choice of every sign."""
-    places = [part for part in walk(node) if part.op in ("pm", "mp")]
-    out = []
-    for choice in product((True, False), repeat=min(len(places), 4)):
-        picks = iter(choice)
-
-        def change(part: Node, picks: object = picks) -> Node | None:
-            if part.op in ("pm", "mp"):
-                return part.args[0] if next(picks) else make("neg", part.args[0])  # type: ignore[call-overload]
-            return None
-
-        out.append(rebuild(node, change))
-    return out
-
-
 def _rows(nested: Node) -> Node | None:
     """`((1, 2), (3, 4))` as a matrix."""
     if not all(arg.op == "tuple" for arg in nested.args) or len({len(arg.args) for arg in nested.args}) != 1:
@@ -334,7 +292,3 @@ def _component(node: Node, axis: str) -> Node:
         return None
 
     return rebuild(node, change)
-
-
-Same = Callable[[Node, Node], bool]
-__all__ = ["Asked", "Matcher", "Same", "all_signs", "equal"]

@@ -7,7 +7,7 @@ member if every numeric member has that value, and nothing at all otherwise.
 from __future__ import annotations
 
 from cascade_plugin_math.verifier.exact import rational
-from cascade_plugin_math.verifier.node import Node, canonical, make, symbols
+from cascade_plugin_math.verifier.node import Node, canonical, make, sym, symbols
 from cascade_plugin_math.verifier.scalar import Context, equal
 
 FALSE = Node("false")
@@ -26,6 +26,8 @@ def is_name(node: Node) -> bool:
         return all(arg.op == "sym" for arg in node.args)
     if node.op == "mul":
         heads = node.args
+        if heads[0] in (sym("d"), sym("partial")) and heads[-1].op == "inv":
+            return True
         words = all(arg.op == "word" for arg in heads)
         capitals = all(arg.op == "sym" and arg.value[:1].isupper() for arg in heads)
         return (

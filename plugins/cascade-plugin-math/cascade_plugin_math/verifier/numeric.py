@@ -154,7 +154,7 @@ class Evaluator:
         except Undefined:
             return self._opaque(node, env)
         if not (self.mp.isint(begin) and self.mp.isint(end)):
-            return self._opaque(node, env)
+            raise Undefined("a sum with bounds that are no integers")
         if abs(begin) > 10**9 or end - begin > MAX_TERMS:
             raise TooMuch("a sum of too many terms")
         total = self.mp.mpf(0 if node.value == "sum" else 1)

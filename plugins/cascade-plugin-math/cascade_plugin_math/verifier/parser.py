@@ -165,10 +165,14 @@ class Parser:
         fraction = constructs.read(self)
         top, bottom = fraction.args if len(fraction.args) == 2 else (fraction, fraction)
         plain = fraction.op == "mul" and top.op == "num" and bottom.op == "inv" and bottom.args[0].op == "num"
-        if plain and 0 < top.value < bottom.args[0].value and not self.has("op", "^"):
+        if plain and 0 < top.value < bottom.args[0].value and (not self.has("op", "^") or self.is_degree()):
             return num(whole.value + top.value / bottom.args[0].value)
         self.at = before
         return whole
+
+    def is_degree(self) -> bool:
+        """Whether a degree sign follows: `^\\circ`."""
+        return "circ" in (self.peek().text, self.peek(2).text)
 
     def symbol(self) -> Node:
         name = self.take().text
@@ -285,8 +289,12 @@ class Parser:
         if token.text in ("'", "prime"):
             return make("fun", left, value="'")
         if token.text == "_":
+            base = self.argument()
             if left.op == "word":
-                return sym(f"{left.value}_{_flat(self.argument())}")
+                return sym(f"{left.value}_{_flat(base)}")
+            digits = "".join(str(part.value) for part in (left.args if left.op == "mul" else (left,)))
+            if digits.isalnum():
+                return based(digits, base)
             raise Unreadable("an index on something that has no name")
         return self.raised(left)
 

@@ -23,6 +23,8 @@ _MERIDIEM = re.compile(r"(\d)\s*(?:\\text\s*\{|\\mathrm\s*\{)?\s*([ap])\.?\s*m\.
 _OPTION = re.compile(
     r"^\s*(?:\\(?:textbf|text|mathbf|mathrm)\s*\{\s*)\(?[A-J]\)?[.:]?\s*\}[\s\\,;:~]*(?=\S)|^\s*\([A-J]\)(?:\s|\\[ ,;])+(?=[-\d\\$])"
 )
+_LAYOUT = re.compile(r"\\(?:left|right|displaystyle|big|Big|bigg|Bigg)(?![A-Za-z])|\\[,;:!]")
+_LOOSE_BLANK = re.compile(r"(?<!\w) | (?!\w)")
 _NOTHING = frozenset(("", "?", "??", "???", "-", "--", "_", "__", "___", "...", "…", "none", "null", "nan", "n/a"))
 
 
@@ -42,7 +44,7 @@ class Reading:
 
 def cleaned(text: str) -> str:
     """The text in plain characters, without delimiters and final punctuation."""
-    text = plain(text).strip()
+    text = re.sub(r"\bper cent\b", "percent", plain(text).strip())
     text = re.sub(r"^\\[(\[](.*)\\[)\]]$", r"\1", text, flags=re.S).strip()
     while len(text) > 1 and text[-1] in ".,;:" and not text.endswith(("..", "\\,", "\\;", "\\:")):
         text = text[:-1].rstrip()
@@ -65,13 +67,12 @@ def is_nothing(text: str) -> bool:
 
 
 def identity(text: str) -> str:
-    """The text as far as layout does not matter: equal identities are equal answers."""
-    text = re.sub(
-        r"\\(?:left|right|displaystyle|big|Big|bigg|Bigg)(?![A-Za-z])|\\[,;:!]|\\[dt](?=frac)|(?<!\\)[\s~]+",
-        lambda m: "\\" if m[0] in ("\\d", "\\t") else "",
-        text,
-    )
-    return text
+    """The text as far as layout does not matter: equal identities are equal answers.
+
+    A blank between two letters or digits stays, since `2 1/4` is not `21/4`.
+    """
+    text = _LAYOUT.sub(" ", re.sub(r"\\[dt](?=frac)", r"\\", text)).replace("~", " ")
+    return _LOOSE_BLANK.sub("", " ".join(text.split()))
 
 
 def read(text: str, policy: Policy) -> Reading:

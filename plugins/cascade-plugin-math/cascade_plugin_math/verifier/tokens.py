@@ -218,6 +218,8 @@ class Lexer:
         low = word.lower()
         if low in _KEYWORDS:
             self._emit("key", low)
+        elif low in ("percent", "pct"):
+            self._emit("op", "%")
         elif word in CONSTANTS or ((word in FUNCTIONS and self._is_called(word)) and word not in KNOWN_UNITS):
             self._emit("cmd", word)
         else:
@@ -240,17 +242,30 @@ class Lexer:
             self._emit("sym", run)
         elif run in FUNCTIONS or run in CONSTANTS or run in ("choose", "over"):
             self._emit("cmd", run)
+        elif set(run) <= set("ABCDEF") and self.text[self.at : self.at + 1] == "_":
+            self._emit("word", run)
         elif len(run) > 3 or run.lower() in ALLOWED_BARE or run.lower() in HEDGES:
             self._long_run(run)
-        elif (
-            run in KNOWN_UNITS
-            and last is not None
-            and (last.kind in ("num", "close") or last.text in ("/", "per", "^"))
-        ) or (len(run) == 3 and (last is None and not self.text[self.at :].strip())):
+        elif self._is_unit_here(run, last) or (last is None and self._is_word_alone(run)):
             self._emit("word", run)
         else:
             for letter in run:
                 self._emit("sym", letter)
+
+    def _is_unit_here(self, run: str, last: Token | None) -> bool:
+        """Whether a short run is a unit: it is one, and stands where units stand."""
+        return (
+            run in KNOWN_UNITS
+            and last is not None
+            and (last.kind in ("num", "close") or last.text in ("/", "per", "^"))
+        )
+
+    def _is_word_alone(self, run: str) -> bool:
+        """Whether three letters that are the whole answer are a word, `cat`, and no product of variables, `xyz`."""
+        products = ("abcd", "xyzw", "pqrs", "uvw", "klmn")
+        return (
+            len(run) == 3 and not self.text[self.at :].strip() and not any(set(run.lower()) <= set(p) for p in products)
+        )
 
     def _long_run(self, run: str) -> None:
         """Four letters or more: `arctanx` is a function and its argument, `sinxcosx` a product, the rest a word."""

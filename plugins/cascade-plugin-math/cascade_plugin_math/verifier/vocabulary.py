@@ -8,7 +8,10 @@ from __future__ import annotations
 from cascade_plugin_math.verifier.tables import spaced
 
 RELATIONS = {
-    "=": "=", "<": "<", ">": ">", "le": "<=", "leq": "<=", "leqslant": "<=", "leqq": "<=", "ge": ">=", "geq": ">=",
+    "=": "=",
+    "<=": "<=",
+    ">=": ">=",
+    "!=": "!=", "<": "<", ">": ">", "le": "<=", "leq": "<=", "leqslant": "<=", "leqq": "<=", "ge": ">=", "geq": ">=",
     "geqslant": ">=", "geqq": ">=", "ne": "!=", "neq": "!=", "lt": "<", "gt": ">", "in": "in", "notin": "notin",
     "approx": "approx", "thickapprox": "approx", "equiv": "equiv", "cong": "cong", "sim": "sim", "simeq": "sim",
     "propto": "propto", "ll": "ll", "gg": "gg", "to": "to", "rightarrow": "to", "longrightarrow": "to", "mapsto": "to",

@@ -86,7 +86,7 @@ def _number(said: str) -> str | None:
 
 def is_wordy(text: str) -> bool:
     """Whether the text has words that a person would read aloud, and balanced brackets."""
-    said = spoken(text)
+    said = spoken(re.sub(r"\\(?:begin|end)\s*\{[^{}]*\}|\\(?!text)[A-Za-z]+", " ", text))
     return (
         bool(re.search(r"[^\W\d_]{2,}", said))
         and text.count("{") == text.count("}")

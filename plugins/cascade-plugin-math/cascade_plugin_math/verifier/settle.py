@@ -1,0 +1,61 @@
+"""What a tree means beside another answer: the few forms whose reading needs more than the text itself.
+
+`\\mathbb{R} - \\{2\\}` is a difference of sets, a determinant a number, `P(1,2)` a point named P and `C(10,3)` a
+binomial coefficient, unless the other answer is a point. Nothing large is computed.
+"""
+
+from __future__ import annotations
+
+from cascade_plugin_math.verifier.node import Node, fun, make, num, rebuild, sym
+
+_LARGEST_DETERMINANT = 4
+
+
+def settled(node: Node, other: Node) -> Node:
+    """The tree, read beside `other`."""
+    node = rebuild(node, _change)
+    if node.op == "word" and len(node.value) == 1 and node.value.isalpha():
+        return sym(node.value)
+    if node.op == "mul" and len(node.args) == 2 and node.args[0].op == "sym" and node.args[1].op == "tuple":
+        return _applied(node.args[0].value, node.args[1], other)
+    return node
+
+
+def _applied(name: str, arguments: Node, other: Node) -> Node:
+    if name == "C" and len(arguments.args) == 2 and other.op != "tuple":
+        return fun("binom", *arguments.args)
+    return arguments if len(name) == 1 and name.isupper() else make("mul", sym(name), arguments)
+
+
+def _change(part: Node) -> Node | None:
+    if part.op == "add" and part.args[0].op in ("numset", "minus"):
+        rest = part.args[1:]
+        if all(arg.op == "neg" and arg.args[0].op in ("set", "tuple", "numset") for arg in rest):
+            whole = part.args[0]
+            for arg in rest:
+                whole = make("minus", whole, arg.args[0])
+            return whole
+    if part.op == "fun" and part.value == "det" and part.args[0].op == "matrix":
+        return _determinant(part.args[0])
+    if part.op == "union" and any(arg.op in ("num", "neg", "sym") for arg in part.args):
+        return make("union", *(make("set", arg) if arg.op in ("num", "neg", "sym") else arg for arg in part.args))
+    return None
+
+
+def _determinant(matrix: Node) -> Node | None:
+    """The determinant as a sum of products; `None` for large ones and for what is not square."""
+    rows, columns = matrix.value
+    if rows != columns or rows > _LARGEST_DETERMINANT:
+        return None
+    return _expanded([list(matrix.args[row * columns : (row + 1) * columns]) for row in range(rows)])
+
+
+def _expanded(rows: list[list[Node]]) -> Node:
+    if len(rows) == 1:
+        return rows[0][0]
+    terms = []
+    for column, cell in enumerate(rows[0]):
+        minor = _expanded([row[:column] + row[column + 1 :] for row in rows[1:]])
+        term = make("mul", cell, minor)
+        terms.append(term if column % 2 == 0 else make("neg", term))
+    return make("add", *terms) if terms else num(1)
