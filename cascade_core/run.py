@@ -33,6 +33,7 @@ from cascade_core.prepare import Prepared, local_model, prepare
 from cascade_core.prompts import draw
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Spec, Stage
+from cascade_core.spec import dump
 from cascade_core.trainers import Job, Trainer
 
 Say = Callable[[str], None]
@@ -42,7 +43,7 @@ def run(spec: Spec, folder: Path, *, source: Path | None = None, say: Say = prin
     """Runs the whole cascade in `folder`, or goes on with it; returns the path of the report.
 
     Args:
-        source: the spec file, copied into the folder.
+        source: the spec file, copied into the folder; without it, what was read from it is written anew.
         say: where one line per finished piece of work goes.
 
     Raises:
@@ -65,7 +66,7 @@ def _open(folder: Path, prepared: Prepared, source: Path | None) -> None:
         raise RunChanged(
             f"{folder} has stages and no lock.json: it is no run folder, or its lock was removed; name another --folder"
         )
-    text = source.read_text(encoding="utf-8") if source else prepared.spec.model_dump_json(indent=1)
+    text = source.read_text(encoding="utf-8") if source else dump(prepared.spec)
     rows.write_text(folder / "spec.yaml", text)
     rows.write_json(path, prepared.lock)
 
