@@ -87,12 +87,14 @@ def _converted(cls: type[Domain], name: str, value: Any) -> tuple[Any, list[Prob
     try:
         return adapter.validate_json(json.dumps(value), strict=True, extra="forbid"), []
     except ValidationError as error:
-        return value, _said(name, value, error.errors(include_url=False))
+        return value, _said(name, value, error.errors(include_url=False), _nested(_hint(cls, name)))
     except (TypeError, ValueError):  # no JSON value: given by a program, not by a spec
         return value, []
+    except Exception as cause:  # noqa: BLE001 - a stranger's own type, made from the value, may fail in any way
+        return value, [((name,), f"option {name!r} cannot be read: {type(cause).__name__}: {cause}")]
 
 
-def _said(name: str, value: Any, items: Sequence[Any]) -> list[Problem]:
+def _said(name: str, value: Any, items: Sequence[Any], keys: Sequence[str]) -> list[Problem]:
     """pydantic's errors about one option as sentences; the members of a union that all failed are said once."""
     from cascade_core.refusals import sentence, shown
 
@@ -103,7 +105,8 @@ def _said(name: str, value: Any, items: Sequence[Any]) -> list[Problem]:
     for item in items[:3]:
         inside = tuple(_inside(value, item["loc"]))
         place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in inside)
-        found.append(((name, *inside), f"option {name + place!r} {sentence(item)}"))
+        near = suggestion(str(item["loc"][-1]), keys) if item["type"] == "unexpected_keyword_argument" else ""
+        found.append(((name, *inside), f"option {name + place!r} {sentence(item)}{near}"))
     return found
 
 
@@ -125,15 +128,29 @@ def _is_json(value: Any) -> bool:
         return False
 
 
+def _hint(cls: type[Domain], name: str) -> Any:
+    """The resolved annotation of a field, `None` where it cannot be resolved."""
+    try:
+        return typing.get_type_hints(cls, include_extras=True)[name]
+    except (NameError, TypeError, AttributeError, SyntaxError, KeyError):
+        return None
+
+
+def _nested(hint: Any) -> list[str]:
+    """The fields of the dataclasses inside an annotation."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        return [field.name for field in fields(hint) if field.init]
+    return [name for part in typing.get_args(hint) for name in _nested(part)]
+
+
 @functools.cache
 def _adapter(cls: type[Domain], name: str) -> Any:
     """What checks one option; `None` where its annotation cannot be resolved or is nothing that pydantic knows."""
     from pydantic import ConfigDict, TypeAdapter
     from pydantic.errors import PydanticUserError
 
-    try:
-        hint = typing.get_type_hints(cls, include_extras=True)[name]
-    except (NameError, TypeError, AttributeError, SyntaxError, KeyError):
+    hint = _hint(cls, name)
+    if hint is None:
         return None
     try:
         return TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))

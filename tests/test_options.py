@@ -33,6 +33,17 @@ class Inner:
 
 
 @dataclass
+class Fragile:
+    depth: int = 1
+
+    def __post_init__(self) -> None:
+        if self.depth < 0:
+            raise RuntimeError("too deep")
+        if self.depth == 0:
+            raise ValueError("depth must be above 0")
+
+
+@dataclass
 class Toy(Base):
     name: ClassVar[str] = "toy"
     size: int = 3
@@ -46,6 +57,7 @@ class Toy(Base):
     either: str | int | None = None
     anything: Any = None
     inner: Inner | None = None
+    fragile: Fragile = field(default_factory=Fragile)
     words: Sequence[str] = ()
     hidden: int = field(default=0, init=False)
 
@@ -104,7 +116,14 @@ def test_a_value_arrives_as_its_annotation_says(name: str, given: object, got: o
         ("table", {"a": "x"}, ("table", "a"), "option 'table.a' must be a number, found text 'x'"),
         ("either", 1.5, ("either",), "option 'either' must be text or a whole number, found 1.5"),
         ("either", [1], ("either",), "option 'either'"),
-        ("inner", {"depht": 2}, ("inner", "depht"), "option 'inner.depht' is an unknown key"),
+        (
+            "inner",
+            {"depht": 2},
+            ("inner", "depht"),
+            "option 'inner.depht' is an unknown key, did you mean 'depth' (allowed: depth)",
+        ),
+        ("fragile", {"depth": -1}, ("fragile",), "option 'fragile' cannot be read: RuntimeError: too deep"),
+        ("fragile", {"depth": 0}, ("fragile",), "option 'fragile' depth must be above 0"),
         ("hidden", 1, ("hidden",), "unknown option 'hidden'"),
         ("sise", 1, ("sise",), "unknown option 'sise', did you mean 'size' (allowed: size, rate, flag, level"),
         ("name", "x", ("name",), "unknown option 'name'"),
