@@ -14,8 +14,8 @@ def opinion(label: str, answer: str) -> bool | None:
     """math-verify's verdict on an answer; `None` where it is not asked or cannot say."""
     if len(answer) > MAX_LENGTH or len(label) > MAX_LENGTH:
         return None
-    from math_verify import parse, verify
-    from math_verify.errors import TimeoutException
+    from math_verify import parse, verify  # type: ignore[import-untyped]
+    from math_verify.errors import TimeoutException  # type: ignore[import-untyped]
 
     try:
         gold = parse(f"\\boxed{{{label}}}", parsing_timeout=_SECONDS, raise_on_error=True)

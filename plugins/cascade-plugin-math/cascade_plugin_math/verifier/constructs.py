@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cascade_plugin_math.verifier import brackets
+from cascade_plugin_math.verifier.atoms import flat, named
 from cascade_plugin_math.verifier.node import Node, Unreadable, const, fun, make, num, sym
+from cascade_plugin_math.verifier.operators import FACTOR, PRODUCT, RELATION
 from cascade_plugin_math.verifier.tokens import Token
 from cascade_plugin_math.verifier.vocabulary import ACCENTS, CONSTANTS, FUNCTIONS, INVERSES, NUMBER_SETS
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 _FRACTIONS = ("frac", "dfrac", "tfrac", "cfrac", "nicefrac", "sfrac", "flatfrac")
 _BINOMIALS = ("binom", "dbinom", "tbinom")
 _BIG = {"sum": "sum", "prod": "prod", "int": "int", "iint": "iint", "oint": "oint", "lim": "lim", "limsup": "limsup"}
-_PRODUCT, _FACTOR, _RELATION = 16, 20, 8  # the bindings of `parser`, repeated to keep the import one-way
 
 
 def read(parser: Parser) -> Node:
@@ -37,7 +38,7 @@ def read(parser: Parser) -> Node:
     if name == "sqrt":
         return _root(parser)
     if name in CONSTANTS:
-        return const(CONSTANTS[name]) if CONSTANTS[name] != "Pi" else parser.named("Pi")
+        return const(CONSTANTS[name]) if CONSTANTS[name] != "Pi" else named(parser, "Pi")
     if name in FUNCTIONS:
         return _function(parser, FUNCTIONS[name])
     if name in _BIG:
@@ -45,10 +46,7 @@ def read(parser: Parser) -> Node:
     if name == "begin":
         return _environment(parser)
     if name in ("mathbb", "Bbb"):
-        letter = parser.argument()
-        return (
-            Node("numset", (), NUMBER_SETS[letter.value]) if letter.value in NUMBER_SETS else sym(f"bb{letter.value}")
-        )
+        return _number_set(parser, flat(parser.argument()))
     return _other(parser, name)
 
 
@@ -60,22 +58,22 @@ def _other(parser: Parser, name: str) -> Node:
     if name in ("reals", "R", "Z", "N", "Q"):
         return Node("numset", (), "R" if name == "reals" else name)
     if name == "unitvector":
-        return sym(f"unit {parser.argument().value}")
+        return sym(f"unit {flat(parser.argument())}")
     if name in ACCENTS:
         return _accent(parser, name)
     if name in ("forall", "exists", "neg", "lnot", "nexists"):
-        return make("stmt", parser.expression(_RELATION - 1), value=name)
+        return make("stmt", parser.expression(RELATION - 1), value=name)
     if name == "operatorname" or name == "not":
         raise Unreadable("a command without its argument")
     if name == "mathring":
         return parser.argument()
-    return parser.named(name.removeprefix("var") if name in ("varphi", "vartheta", "varepsilon") else name)
+    return named(parser, name.removeprefix("var") if name in ("varphi", "vartheta", "varepsilon") else name)
 
 
 def _number_set(parser: Parser, letter: str) -> Node:
     """`\\mathbb{R}`, its positive half `\\mathbb{R}^+`, or a name such as `\\mathbb{Z}_5`."""
     if letter not in NUMBER_SETS or parser.has("op", "_"):
-        return parser.named(f"bb{letter}")
+        return named(parser, f"bb{letter}")
     if not parser.has("op", "^"):
         return Node("numset", (), NUMBER_SETS[letter])
     parser.take()
@@ -165,9 +163,9 @@ def _applied(parser: Parser) -> Node:
         return brackets.read(parser)
     if parser.has("open", "\\set"):
         return make("list", *brackets.read(parser).args, value=",")
-    parts = [parser.expression(_FACTOR)]
+    parts = [parser.expression(FACTOR)]
     while parser.implicit() is not None and _continues(parser):
-        parts.append(parser.expression(_FACTOR))
+        parts.append(parser.expression(FACTOR))
     return make("mul", *parts)
 
 
@@ -181,7 +179,7 @@ def _continues(parser: Parser) -> bool:
 
 
 def _is_infix(parser: Parser) -> bool:
-    return parser.binding() != _PRODUCT - 0 or parser.next.text in ("cdot", "times", "div", "ast", "star", "circ")
+    return parser.binding() != PRODUCT or parser.next.text in ("cdot", "times", "div", "ast", "star", "circ")
 
 
 def _big(parser: Parser, name: str) -> Node:
@@ -192,7 +190,7 @@ def _big(parser: Parser, name: str) -> Node:
             low = parser.argument()
         else:
             high = parser.argument()
-    body = parser.expression(_PRODUCT - 2)
+    body = parser.expression(PRODUCT - 2)
     if name in ("sum", "prod") and low is not None and high is not None and low.op == "rel" and low.value == ("=",):
         return fun(name, low.args[0], low.args[1], high, body)
     return make("fun", *(part for part in (low, high, body) if part is not None), value=f"{name}.")
@@ -203,13 +201,13 @@ def _accent(parser: Parser, name: str) -> Node:
         parser.argument()
         return parser.argument()
     if name in ("angle", "triangle", "measuredangle"):
-        return make("fun", parser.expression(_PRODUCT - 1), value=name)
+        return make("fun", parser.expression(PRODUCT - 1), value=name)
     inner = parser.argument()
     if name in ("underbrace", "overbrace"):
         return inner
     kind = {"overline": "bar", "widehat": "hat", "widetilde": "tilde", "overrightarrow": "vec"}.get(name, name)
     if inner.op == "sym":
-        return parser.named(f"{kind} {inner.value}")
+        return named(parser, f"{kind} {inner.value}")
     return make("fun", inner, value=kind)
 
 

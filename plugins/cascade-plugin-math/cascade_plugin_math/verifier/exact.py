@@ -11,6 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from cascade_plugin_math.verifier.node import Node, TooMuch
+from cascade_plugin_math.verifier.vocabulary import takes
 
 MAX_BITS = 150_000
 MAX_FACTORIAL = 6_000
@@ -141,7 +142,6 @@ _FUNCTIONS: dict[str, Callable[[list[Fraction]], Fraction | None]] = {
     "abs": lambda values: abs(values[0]),
     "floor": lambda values: Fraction(math.floor(values[0])),
     "ceil": lambda values: Fraction(math.ceil(values[0])),
-    "floor'": lambda values: None,
     "sign": lambda values: Fraction((values[0] > 0) - (values[0] < 0)),
     "max": max,
     "min": min,
@@ -155,7 +155,7 @@ _FUNCTIONS: dict[str, Callable[[list[Fraction]], Fraction | None]] = {
 
 def _function(node: Node, values: list[Fraction]) -> Fraction | None:
     rule = _FUNCTIONS.get(node.value)
-    return rule(values) if rule is not None and values else None
+    return rule(values) if rule is not None and takes(node.value, len(values)) else None
 
 
 _RULES: dict[str, Callable[[Node, list[Fraction]], Fraction | None]] = {

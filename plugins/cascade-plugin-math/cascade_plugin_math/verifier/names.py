@@ -7,7 +7,7 @@ member if every numeric member has that value, and nothing at all otherwise.
 from __future__ import annotations
 
 from cascade_plugin_math.verifier.exact import rational
-from cascade_plugin_math.verifier.node import Node, canonical, make, sym, symbols
+from cascade_plugin_math.verifier.node import Node, canonical, make, sym, symbols, text
 from cascade_plugin_math.verifier.scalar import Context, equal
 
 FALSE = Node("false")
@@ -92,9 +92,9 @@ def assignments(items: tuple[Node, ...], context: Context) -> dict[str, Node] | 
     found: dict[str, Node] = {}
     for item in items:
         name, value = reduce(item, context)
-        if name is None or name.op == "tuple" or repr(name) in found:
+        if name is None or name.op == "tuple" or text(canonical(name)) in found:
             return None
-        found[repr(canonical(name))] = value
+        found[text(canonical(name))] = value
     return found if len(found) > 1 else None
 
 

@@ -119,19 +119,20 @@ def canonical(node: Node) -> Node:
 
     def order(part: Node) -> Node | None:
         if part.op in _COMMUTES:
-            return Node(part.op, tuple(sorted(part.args, key=_key)), part.value, height=part.height)
+            return Node(part.op, tuple(sorted(part.args, key=text)), part.value, height=part.height)
         if part.op == "rel" and len(part.value) == 1 and part.value[0] in _FLIP:
             sign, flipped = part.value[0], _FLIP[part.value[0]]
-            if sign in (">", ">=") or (sign in ("=", "!=") and _key(part.args[0]) > _key(part.args[1])):
+            if sign in (">", ">=") or (sign in ("=", "!=") and text(part.args[0]) > text(part.args[1])):
                 return Node("rel", part.args[::-1], (flipped,), height=part.height)
         return None
 
     return rebuild(node, order)
 
 
-def _key(node: Node) -> str:
+def text(node: Node) -> str:
+    """The tree as one line, the same for equal trees; its length is bounded by that of the tree."""
     parts = []
     for part in walk(node):
-        text = f"{part.value.numerator:x}/{part.value.denominator:x}" if part.op == "num" else repr(part.value)
-        parts.append(f"{part.op}:{text}:{len(part.args)}")
+        value = f"{part.value.numerator:x}/{part.value.denominator:x}" if part.op == "num" else repr(part.value)
+        parts.append(f"{part.op}:{value}:{len(part.args)}")
     return " ".join(parts)

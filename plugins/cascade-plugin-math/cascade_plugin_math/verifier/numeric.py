@@ -14,11 +14,12 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 
 from cascade_plugin_math.verifier.exact import MAX_TERMS
 from cascade_plugin_math.verifier.node import Node, TooMuch, Unreadable
 from cascade_plugin_math.verifier.tables import listed, spaced
+from cascade_plugin_math.verifier.vocabulary import takes
 
 MAX_LOG = 200_000.0
 _BUDGET = 60_000
@@ -135,7 +136,7 @@ class Evaluator:
         if node.value in ("sum", "prod"):
             return self._series(node, env)
         rule = _FUNCTIONS.get(node.value)
-        if rule is None:
+        if rule is None or not takes(node.value, len(node.args)):
             return self._opaque(node, env)
         values = self.args(node, env)
         if node.value not in _ANY_SIZE and any(abs(value) > 10**6 for value in values):

@@ -10,24 +10,26 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from cascade_plugin_math.verifier import brackets, constructs
+from cascade_plugin_math.verifier import atoms, brackets, constructs
+from cascade_plugin_math.verifier.atoms import flat
 from cascade_plugin_math.verifier.bases import based
 from cascade_plugin_math.verifier.node import Node, TooMuch, Unreadable, const, make, num, sym
+from cascade_plugin_math.verifier.operators import (
+    CONDITION,
+    INFIX,
+    JOIN,
+    KEYS,
+    POWER,
+    PRODUCT,
+    RELATION,
+    SIGN,
+    SUM,
+    WITH_SIGN,
+)
 from cascade_plugin_math.verifier.tokens import Token, tokenise
-from cascade_plugin_math.verifier.vocabulary import HEDGES, RELATIONS, SCALES
+from cascade_plugin_math.verifier.vocabulary import RELATIONS
 
 MAX_DEPTH = 90
-OR, AND, CONDITION, RELATION, SETS, RATIO, SUM, PRODUCT, SIGN, FACTOR, POWER = range(2, 24, 2)
-_INFIX = {
-    "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, ":": RATIO, "^": POWER, "!": POWER, "!!": POWER, "%": POWER,
-    "&&": AND, "_": POWER, "'": POWER,
-    "pm": SUM, "mp": SUM, "cdot": PRODUCT, "times": PRODUCT, "div": PRODUCT, "ast": PRODUCT, "star": PRODUCT,
-    "cup": SETS, "bigcup": SETS, "cap": SETS, "bigcap": SETS, "setminus": SETS, "backslash": SETS, "bmod": SUM, "mod": SUM,
-    "colon": RATIO, "lor": OR, "vee": OR, "land": AND, "wedge": AND, "prime": POWER, "circ": PRODUCT, "permil": POWER,
-    "degree": POWER, "pmod": CONDITION, "pod": CONDITION,
-}  # fmt: skip
-_KEYS = {"or": OR, "and": AND, "for": CONDITION, "if": CONDITION, "where": CONDITION, "when": CONDITION, "with": CONDITION,
-         "mod": SUM, "per": PRODUCT, "in": RELATION}  # fmt: skip
 _PRIVATE = ("over", "choose", "atop")
 
 
@@ -110,11 +112,11 @@ class Parser:
         if self.sign(token) is not None and token.text not in ("in", "to"):
             return self.bound()
         if token.kind == "num":
-            return self.number()
+            return atoms.number(self)
         if token.kind == "sym":
-            return self.symbol()
+            return atoms.symbol(self)
         if token.kind == "word":
-            return self.word()
+            return atoms.word(self)
         if token.kind == "open" or token.text in ("|", "||", "]"):
             return brackets.read(self)
         if token.kind == "op" and token.text == "dots":
@@ -130,95 +132,6 @@ class Parser:
         inner = self.expression(RELATION)
         return inner if sign in ("approx", "=", "sim") else make("rel", sym("·"), inner, value=(sign,))
 
-    def number(self) -> Node:
-        token = self.take()
-        node = token.node
-        if node is None:
-            raise Unreadable("a number without a value")
-        if self.has("op", "_"):
-            self.take()
-            return based(token.text, self.argument())
-        follows = self.next
-        if token.text.isdigit() and follows.kind == "num" and follows.spaced and self.peek().text == "/":
-            return self.mixed(node)
-        if token.text.isdigit() and follows.kind == "cmd" and follows.text in ("frac", "dfrac", "tfrac", "cfrac"):
-            return self.mixed_latex(node)
-        if follows.kind == "word" and follows.text.lower() in SCALES:
-            return make("mul", node, num(SCALES[self.take().text.lower()]))
-        self.literal = self.at
-        return node
-
-    def mixed(self, whole: Node) -> Node:
-        """`2 1/4`, a mixed number; its fraction must be a proper one."""
-        top = self.take()
-        self.take()
-        bottom = self.expect("num")
-        if not (top.text.isdigit() and bottom.text.isdigit() and top.node and bottom.node):
-            raise Unreadable("two numbers side by side")
-        if not 0 < top.node.value < bottom.node.value or self.has("op", "/"):
-            raise Unreadable("a mixed number whose fraction is not a proper one")
-        return num(whole.value + top.node.value / bottom.node.value)
-
-    def mixed_latex(self, whole: Node) -> Node:
-        """`2\\frac{1}{4}`; what is no proper fraction of two numbers stays for the product."""
-        before = self.at
-        fraction = constructs.read(self)
-        top, bottom = fraction.args if len(fraction.args) == 2 else (fraction, fraction)
-        plain = fraction.op == "mul" and top.op == "num" and bottom.op == "inv" and bottom.args[0].op == "num"
-        if plain and 0 < top.value < bottom.args[0].value and (not self.has("op", "^") or self.is_degree()):
-            return num(whole.value + top.value / bottom.args[0].value)
-        self.at = before
-        return whole
-
-    def is_degree(self) -> bool:
-        """Whether a degree sign follows: `^\\circ`."""
-        return "circ" in (self.peek().text, self.peek(2).text)
-
-    def symbol(self) -> Node:
-        name = self.take().text
-        if name == "e" and not self.has("op", "_"):
-            return const("e")
-        if name == "i" and not self.has("op", "_"):
-            return const("i")
-        return self.named(name)
-
-    def named(self, name: str) -> Node:
-        """A variable with its primes, its index, and its arguments where it is surely a function."""
-        while self.has("op", "'", "_") or self.has("cmd", "prime"):
-            if self.take().text == "_":
-                name += f"_{_flat(self.argument())}"
-            else:
-                name += "'"
-        if name[0] in "fghFGHO" and len(name.rstrip("'")) == 1 and self.has("open", "("):
-            return make("apply", brackets.read(self), value=name)
-        return sym(name)
-
-    def word(self) -> Node:
-        token = self.take()
-        low = token.text.lower()
-        if low in HEDGES:
-            raise Unreadable(f"the word {token.text}")
-        if self.has("op", "_"):
-            self.take()
-            base = self.argument()
-            if all(char in "0123456789abcdefABCDEF" for char in token.text):
-                return based(token.text, base)
-            return sym(f"{token.text}_{_flat(base)}")
-        if len(token.text) == 1 and token.text in "ei":
-            return const(token.text)
-        node = Node("word", (), token.text)
-        return self.money(node) if token.text in ("$", "€", "£", "¥", "₹", "USD", "EUR", "GBP", "Rs") else node
-
-    def money(self, currency: Node) -> Node:
-        """A currency that stands before its amount."""
-        if self.has("op", "."):
-            self.take()
-        if self.next.kind == "num":
-            return make("mul", self.number(), currency)
-        if self.next.kind == "open" or self.has("cmd", "frac", "dfrac"):
-            return make("mul", self.expression(FACTOR), currency)
-        return currency
-
     # --- what comes after ---------------------------------------------------------------------------------------
     def sign(self, token: Token) -> str | None:
         return RELATIONS.get(token.text) if token.kind in ("op", "cmd") else None
@@ -227,7 +140,7 @@ class Parser:
         """How tight the next token binds to what is on its left; `None` ends the expression."""
         token = self.next
         if token.kind == "key":
-            return _KEYS.get(token.text)
+            return KEYS.get(token.text)
         if token.kind in ("end", "close") or token.text in _PRIVATE or (token.kind == "cmd" and token.text == "end"):
             return None
         if token.kind == "op" and token.text in ("|", "||"):
@@ -236,8 +149,8 @@ class Parser:
             return RELATION
         if token.text == "mid" or self.sign(token) is not None or token.text == "not":
             return RELATION
-        if token.kind in ("op", "cmd") and token.text in _INFIX:
-            return _INFIX[token.text]
+        if token.kind in ("op", "cmd") and token.text in INFIX:
+            return INFIX[token.text]
         return self.implicit()
 
     def implicit(self) -> int | None:
@@ -262,7 +175,7 @@ class Parser:
         if (
             token.kind in ("num", "sym", "word", "open")
             or token.text in ("|", "||", "dots")
-            or token.text not in (*_INFIX, *_KEYS)
+            or token.text not in WITH_SIGN
         ):
             return make("mul", left, self.expression(PRODUCT))
         self.take()
@@ -271,7 +184,7 @@ class Parser:
         right = self.expression(binding)
         if token.text == ":" or token.text == "colon":
             return make("ratio", *(left.args if left.op == "ratio" else (left,)), right)
-        return _JOIN[token.text](left, right)
+        return JOIN[token.text](left, right)
 
     def condition(self, left: Node, word: str) -> Node:
         if word in ("pmod", "pod"):
@@ -291,8 +204,8 @@ class Parser:
         if token.text == "_":
             base = self.argument()
             if left.op == "word":
-                return sym(f"{left.value}_{_flat(base)}")
-            digits = "".join(str(part.value) for part in (left.args if left.op == "mul" else (left,)))
+                return sym(f"{left.value}_{flat(base)}")
+            digits = "".join(flat(part) for part in (left.args if left.op == "mul" else (left,)))
             if digits.isalnum():
                 return based(digits, base)
             raise Unreadable("an index on something that has no name")
@@ -357,36 +270,6 @@ class Parser:
         if token.kind == "cmd" or self.has("open", "("):
             return self.prefix()
         raise Unreadable("an argument is missing")
-
-
-def _flat(node: Node) -> str:
-    """The text of an index."""
-    if node.op == "num":
-        return str(node.value) if node.value.numerator < 10**9 else "?"
-    if node.op in ("sym", "word", "const"):
-        return str(node.value)
-    return f"{node.op}({','.join(_flat(arg) for arg in node.args)})"
-
-
-_JOIN = {
-    "+": lambda a, b: make("add", a, b), "-": lambda a, b: make("add", a, make("neg", b)),
-    "pm": lambda a, b: make("add", a, make("pm", b)), "mp": lambda a, b: make("add", a, make("mp", b)),
-    "bmod": lambda a, b: make("fun", a, b, value="mod"), "mod": lambda a, b: make("fun", a, b, value="mod"),
-    "or": lambda a, b: make("or", *_parts(a, "or"), b), "lor": lambda a, b: make("or", *_parts(a, "or"), b),
-    "vee": lambda a, b: make("or", *_parts(a, "or"), b), "and": lambda a, b: make("and", *_parts(a, "and"), b),
-    "land": lambda a, b: make("and", *_parts(a, "and"), b), "wedge": lambda a, b: make("and", *_parts(a, "and"), b),
-    "&&": lambda a, b: make("and", *_parts(a, "and"), b),
-    "cup": lambda a, b: make("union", *_parts(a, "union"), b), "bigcup": lambda a, b: make("union", *_parts(a, "union"), b),
-    "cap": lambda a, b: make("inter", a, b), "bigcap": lambda a, b: make("inter", a, b),
-    "setminus": lambda a, b: make("minus", a, b), "backslash": lambda a, b: make("minus", a, b),
-    "circ": lambda a, b: make("fun", a, b, value="compose"),
-    **dict.fromkeys(("*", "cdot", "times", "ast", "star"), lambda a, b: make("mul", a, b)),
-    **dict.fromkeys(("/", "div", "per"), lambda a, b: make("mul", a, make("inv", b))),
-}  # fmt: skip
-
-
-def _parts(node: Node, op: str) -> tuple[Node, ...]:
-    return node.args if node.op == op else (node,)
 
 
 def parse(text: str, *, comma: bool = False, signed_exponent: bool = False) -> Node:

@@ -126,7 +126,7 @@ def proportional(left: Mapping[Monomial, Fraction], right: Mapping[Monomial, Fra
 
 def square_free(polynomial: Mapping[Monomial, Fraction]) -> Any:
     """sympy's `Poly` of its square-free part."""
-    import sympy
+    import sympy  # type: ignore[import-untyped]
 
     variables = names(polynomial)
     terms = {

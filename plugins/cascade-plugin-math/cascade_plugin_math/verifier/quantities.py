@@ -87,12 +87,8 @@ def _based(label: Node, answer: Node, context: Context, asked: Asked) -> bool:
     if label.op == answer.op == "based":
         return bool(label.value == answer.value) if asked.base else equal(label, answer, context)
     numeral, other = (label, answer) if label.op == "based" else (answer, label)
-    if asked.base is None:
+    if asked.base in (None, 10):
         return equal(label, answer, context)
-    if label.op == "based" and other.op == "num" and other.digits == 0:
-        return bool(str(numeral.value[1]) == str(other.value) and numeral.value[0] == asked.base)
-    return (
-        equal(label, answer, context)
-        if asked.base == 10
-        else numeral.value[0] == asked.base and bool(other.op == "num" and str(other.value) == numeral.value[1])
-    )
+    base, digits = numeral.value
+    bare = other.op == "num" and digits.isdigit() and len(digits) < 4000
+    return bool(base == asked.base and bare and other.value == int(digits))

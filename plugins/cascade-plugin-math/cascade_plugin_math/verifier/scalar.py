@@ -92,7 +92,7 @@ def _half_unit(node: Node) -> Fraction:
     """Half a unit of the last place that a decimal literal shows."""
     literal = node.args[0] if node.op == "neg" else node
     places, value = 0, abs(literal.value)
-    while places < 400 and len(str(int(value * 10**places)).lstrip("0")) < literal.digits:
+    while places < 400 and value * 10**places < 10 ** (literal.digits - 1):
         places += 1
     return Fraction(1, 2 * 10**places)
 

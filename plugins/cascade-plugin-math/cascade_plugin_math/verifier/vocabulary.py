@@ -34,6 +34,15 @@ FUNCTIONS = {
     "conjugate": "conj", "det": "det", "deg": "deg", "dim": "dim", "ker": "ker", "tr": "tr", "Pr": "Pr",
     "erf": "erf", "Gamma": "Gamma",
 }  # fmt: skip
+_TWO = frozenset(("logb", "binom", "perm", "mod"))
+_MANY = frozenset(("gcd", "lcm", "max", "min"))
+
+
+def takes(name: str, count: int) -> bool:
+    """Whether a function is applied to the right number of arguments; another number means something else."""
+    return count == 2 if name in _TWO else count >= 1 if name in _MANY else count == 1
+
+
 INVERSES = {
     "sin": "asin", "cos": "acos", "tan": "atan", "cot": "acot", "sec": "asec", "csc": "acsc", "sinh": "asinh",
     "cosh": "acosh", "tanh": "atanh",
