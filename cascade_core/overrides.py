@@ -15,17 +15,17 @@ from cascade_core.errors import SpecError
 from cascade_core.nearest import suggestion
 
 
-def apply(document: Document, overrides: Iterable[str]) -> None:
-    """Puts each `path=value` into the document, in order.
+def apply(document: Document, overrides: Iterable[str], flag: str = "--set") -> None:
+    """Puts each `path=value` into the document, in order; `flag` is what they were given after.
 
     Raises:
         SpecError: no `=`, a value that is no YAML, a path through something that holds no keys, or an unknown stage.
     """
     for override in overrides:
         path, equals, text = override.partition("=")
-        name = f"--set {override}"
+        name = f"{flag} {override}"
         if not equals or not path or "" in path.split("."):
-            raise SpecError(f"{name}: must be path=value, such as seed=2 or stages.math.steps=40")
+            raise SpecError(f"{name}: must be path=value")
         value = parse(text, name).data
         where = _resolve(document.data, path.split("."), name)
         _make_room(document, where, name)

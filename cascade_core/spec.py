@@ -69,6 +69,18 @@ def check(
     return domains
 
 
+def read_options(settings: Iterable[str]) -> dict[str, Any]:
+    """The options of a domain from `name=value` as after `--option`, typed as in a spec.
+
+    Raises:
+        SpecError: no `=`, or a value that is no YAML.
+    """
+    document = Document("--option", {})
+    overrides.apply(document, settings, "--option")
+    found: dict[str, Any] = _absolute(document.data, Path())
+    return found
+
+
 def dump(spec: Spec) -> str:
     """The spec as YAML that `load` reads back to an equal spec; what was left to its default is left out."""
     from ruamel.yaml import YAML

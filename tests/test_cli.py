@@ -255,6 +255,52 @@ def test_debug_lets_the_traceback_through(publish) -> None:
     assert type(result.exception).__name__ == "UsageError"
 
 
+CHECKED = """
+    from dataclasses import dataclass
+    from cascade_core import Domain, Score, Task, hookimpl
+
+    @dataclass
+    class Checked(Domain):
+        name = "checked"
+        words: tuple[str, ...] = ("red", "blue")
+        leak: bool = False
+        def tasks(self, split, seed):
+            return [Task(f"{split}-{w}", f"{w} {'' if self.leak else split}", answer=w) for w in self.words]
+        def score(self, task, response): return Score(float(response.answer == task.answer))
+        def reference(self, task): return task.answer
+
+    @hookimpl
+    def cascade_domains(): return [Checked]
+"""
+
+
+def test_check_tells_what_was_checked_and_ends_with_status_0(publish) -> None:
+    publish("cascade-plugin-checked", CHECKED)
+    found = json.loads(cascade("check", "checked", "--option", "words=[a, b, c]", "--json").stdout)
+    assert found["failed"] == 0 and all(finding["ok"] for finding in found["findings"]), found
+
+
+def test_check_tells_what_is_wrong_and_ends_with_status_1(publish) -> None:
+    publish("cascade-plugin-checked", CHECKED)
+    result = cascade("check", "checked", "--option", "leak=true", status=1)
+    assert "no prompt is in both splits" in result.stdout and "failed" in result.stdout
+    assert result.stderr.startswith("cascade: domain 'checked' fails 1 of ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["chekced"], 1, "no domain is called 'chekced', did you mean 'checked'"),
+        (["checked", "--option", "leek=true"], 2, "unknown option 'leek', did you mean 'leak'"),
+        (["checked", "--option", "leak=3"], 2, "option 'leak' must be true or false, found 3"),
+        (["checked", "--option", "leak"], 2, "--option leak: must be path=value"),
+    ],
+)
+def test_check_refuses_what_is_not_there(arguments: list[str], status: int, text: str, publish) -> None:
+    publish("cascade-plugin-checked", CHECKED)
+    assert text in cascade("check", *arguments, status=status).stderr
+
+
 def test_report_refuses_a_folder_that_is_no_run(tmp_path: Path) -> None:
     assert "is no run: a run's folder holds" in cascade("report", tmp_path, status=2).stderr
 

@@ -121,19 +121,6 @@ def test_the_reference_of_the_spec_is_in_step_with_the_settings() -> None:
     assert table == markdown(), "put the output of `cascade schema --markdown` between the marks in docs/spec.md"
 
 
-@pytest.mark.parametrize("name", ["plugins.md", "writing-a-domain.md"])
-def test_python_in_a_document_runs(name: str) -> None:
-    namespace: dict[str, Any] = {"__name__": f"document_{Path(name).stem.replace('-', '_')}"}
-    module = type(sys)(namespace["__name__"])
-    sys.modules[module.__name__] = module
-    try:
-        for language, text in FENCE.findall((ROOT / "docs" / name).read_text("utf-8")):
-            if language == "python":
-                exec(compile(text, name, "exec"), module.__dict__)
-    finally:
-        del sys.modules[module.__name__]
-
-
 @pytest.fixture
 def reverse(publish) -> Path:
     """The domain of docs/writing-a-domain.md, installed from its own two files."""
@@ -149,6 +136,18 @@ def reverse(publish) -> Path:
     plugins.registry.cache_clear()
 
 
+@pytest.mark.parametrize("name", ["plugins.md", "writing-a-domain.md"])
+def test_python_in_a_document_runs(name: str, reverse: Path) -> None:
+    module = type(sys)(f"document_{Path(name).stem.replace('-', '_')}")
+    sys.modules[module.__name__] = module
+    try:
+        for language, text in FENCE.findall((ROOT / "docs" / name).read_text("utf-8")):
+            if language == "python":
+                exec(compile(text, name, "exec"), module.__dict__)
+    finally:
+        del sys.modules[module.__name__]
+
+
 def cascade(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     code = "from cascade_core.cli import main; main()"
     env = {**os.environ, "PYTHONPATH": str(site)}
@@ -159,7 +158,7 @@ def cascade(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_documented_domain_is_found_and_passes_the_check(reverse: Path) -> None:
     assert "domain reverse" in cascade(reverse, "plugins").stdout
-    for options in ([], ["--option", "length=8"], ["--option", "partial=letters"]):
+    for options in ([], ["--option", "length=8", "--option", "partial=letters"]):
         done = cascade(reverse, "check", "reverse", *options)
         assert done.returncode == 0, done.stdout + done.stderr
     refused = cascade(reverse, "check", "reverse", "--option", "length=3")

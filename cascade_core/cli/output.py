@@ -18,6 +18,12 @@ Set = Annotated[
 ]
 
 
+Option = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="An option of the domain, typed as in a spec; repeatable."),
+]
+
+
 def print_json(value: Any) -> None:
     """One JSON value on standard output, ASCII only, so that no terminal or pipe can spoil it."""
     typer.echo(json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
