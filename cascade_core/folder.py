@@ -82,17 +82,30 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
+# How libraries that write weights tell of a full disk: safetensors and torch raise no OSError.
+FULL = ("os error 28", "os error 122", "os error 27", "No space left on device", "file write failed")
+
+
 @contextmanager
 def disk_errors(folder: Path) -> Iterator[None]:
     """Turns "no space left" into a refusal that says what to do; what was written stays whole."""
     try:
         yield
-    except OSError as cause:
-        if cause.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    except Exception as cause:
+        if not _is_full(cause):
             raise
         raise RunError(
-            f"no space left to write {cause.filename or folder}; free some and give the same command again: finished work is kept"
+            f"no space left to write in {folder}; free some and give the same command again: finished work is kept"
         ) from cause
+
+
+def _is_full(error: BaseException | None) -> bool:
+    """Whether the error, or one that it came from, is a write that the disk had no room for."""
+    if error is None:
+        return False
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return True
+    return any(sign in str(error) for sign in FULL) or _is_full(error.__cause__ or error.__context__)
 
 
 def need_space(folder: Path, checkpoint: Path) -> None:

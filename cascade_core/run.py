@@ -34,6 +34,7 @@ from cascade_core.prompts import draw
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Spec, Stage
 from cascade_core.spec import dump
+from cascade_core.spec import dump
 from cascade_core.trainers import Job, Trainer
 
 Say = Callable[[str], None]
