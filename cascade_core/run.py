@@ -34,17 +34,15 @@ from cascade_core.prompts import draw
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Spec, Stage
 from cascade_core.spec import dump
-from cascade_core.spec import dump
 from cascade_core.trainers import Job, Trainer
 
 Say = Callable[[str], None]
 
 
-def run(spec: Spec, folder: Path, *, source: Path | None = None, say: Say = print) -> Path:
+def run(spec: Spec, folder: Path, *, say: Say = print) -> Path:
     """Runs the whole cascade in `folder`, or goes on with it; returns the path of the report.
 
     Args:
-        source: the spec file, copied into the folder; without it, what was read from it is written anew.
         say: where one line per finished piece of work goes.
 
     Raises:
@@ -52,12 +50,12 @@ def run(spec: Spec, folder: Path, *, source: Path | None = None, say: Say = prin
     """
     prepared = prepare(spec)
     with locked(folder), disk_errors(folder):
-        _open(folder, prepared, source)
+        _open(folder, prepared)
         with Scorer(prepared.refs, spec.scoring) as scorer:
             return _Run(prepared, folder, scorer, say).all()
 
 
-def _open(folder: Path, prepared: Prepared, source: Path | None) -> None:
+def _open(folder: Path, prepared: Prepared) -> None:
     """Writes `lock.json` and `spec.yaml`, or compares with those that are there."""
     path = folder / "lock.json"
     if path.exists():
@@ -67,8 +65,7 @@ def _open(folder: Path, prepared: Prepared, source: Path | None) -> None:
         raise RunChanged(
             f"{folder} has stages and no lock.json: it is no run folder, or its lock was removed; name another --folder"
         )
-    text = source.read_text(encoding="utf-8") if source else dump(prepared.spec)
-    rows.write_text(folder / "spec.yaml", text)
+    rows.write_text(folder / "spec.yaml", dump(prepared.spec))
     rows.write_json(path, prepared.lock)
 
 

@@ -90,4 +90,4 @@ if __name__ == "__main__":
     from cascade_core.run import run
     from cascade_core.spec import load
 
-    run(load(Path(spec)), Path(folder), source=Path(spec))
+    run(load(Path(spec)), Path(folder))

@@ -33,13 +33,18 @@ def run(
     try:
         from cascade_core.run import run as start
 
-        report = start(loaded, where, source=None if set_ else spec, say=lambda line: typer.echo(line, err=json))
+        report = start(loaded, where, say=lambda line: typer.echo(line, err=json))
     except KeyboardInterrupt:
         typer.echo(f"cascade: interrupted; the same command goes on from what {where} holds", err=True)
         raise typer.Exit(130) from None
     if json:
         print_json({"folder": str(where), "report": str(report), "stages": _metrics(where)})
     else:
+        from rich.console import Console
+
+        from cascade_core.report.console import matrix
+
+        Console().print(matrix(where))
         typer.echo(f"report: {report}")
 
 
