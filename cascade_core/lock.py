@@ -109,5 +109,7 @@ def _differences(old: Any, new: Any, where: str) -> Iterable[str]:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value):
+        return f"{value[:12]}…"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
