@@ -45,8 +45,8 @@ _KIN = (
 )
 _WINDOW = 160
 _MAX_WINDOWS = 200
-_NOISE = regex.compile(r"`[^`\n]++`|(?:https?://|www\.)\S++|\S*+(?<=\w)@\S++|[*_#>|~=<\[\]{}\\]++|\d++")
-_SPACE = regex.compile(r"\s++")
+_NOISE = regex.compile(r"`[^`\n]++`|[*_#>|~=<\[\]{}\\]++|\d++")
+_ADDRESS = regex.compile(r"[(\[<]*+(?:https?://|www\.)")
 _LETTERS = regex.compile(r"\p{L}")
 _WORD = regex.compile(r"[\p{L}\p{M}'’]++")
 # fmt: off
@@ -69,7 +69,8 @@ def code(name: str) -> str | None:
 
 def plain(reading: Reading) -> str:
     """The prose without code, addresses, marks and digits, in lower case where all of it is in capitals."""
-    text = _SPACE.sub(" ", _NOISE.sub(" ", reading.prose)).strip()
+    kept = (part for part in reading.prose.split() if "@" not in part and _ADDRESS.match(part) is None)
+    text = " ".join(_NOISE.sub(" ", " ".join(kept)).split())
     return text.lower() if text.isupper() else text
 
 

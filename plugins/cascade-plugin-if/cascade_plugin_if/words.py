@@ -24,8 +24,7 @@ _JOINER = (
     r"|(?<=\p{Nd})[,:/–٫٬](?=\p{Nd}))"
 )
 _WORD = regex.compile(
-    rf"(?:https?://|www\.)[^\s<>()\[\]]++|[{IDEOGRAPH}]\p{{M}}*+|{_PART}(?:{_JOINER}(?={_START}){_PART})*+",
-    regex.IGNORECASE,
+    rf"(?i:https?://|www\.)[^\s<>()\[\]]++|[{IDEOGRAPH}]\p{{M}}*+|{_PART}(?:{_JOINER}(?={_START}){_PART})*+"
 )
 _LIST_NUMBER = regex.compile(r"^[ \t>]*+\d{1,3}[.)](?=[ \t])", regex.MULTILINE)
 _LINK_TARGET = regex.compile(r"(?<=\])\((?:https?://|www\.|/|#)[^()\s]*+\)")

@@ -52,9 +52,9 @@ def _edit_capital_words(draft: str, args: Args, rng: Random) -> str:
     if holds(found, relation, bound):
         return draft
     if relation in ("less than", "at most"):
-        return draft.lower()
+        return str(draft.lower())
     missing = bound + (relation == "more than") - found
-    words = regex.split(r"(\s+)", draft)
+    words: list[str] = regex.split(r"(\s+)", draft)
     for place, word in enumerate(words):
         if missing and regex.fullmatch(r"\p{Ll}{2,}[.]?", word):
             words[place], missing = word.upper(), missing - 1

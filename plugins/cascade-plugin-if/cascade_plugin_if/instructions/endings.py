@@ -7,7 +7,7 @@ from random import Random
 import regex
 
 from cascade_plugin_if.instructions.base import Args, Argument, Instruction, text
-from cascade_plugin_if.instructions.keywords import fold
+from cascade_plugin_if.instructions.keywords import fold, is_spaceless
 from cascade_plugin_if.reading import Reading, clean
 
 _DOUBLE = '"“”„‟«»＂'
@@ -54,7 +54,7 @@ def _ending(reading: Reading, args: Args) -> bool:
     while True:
         if flat.endswith(phrase):
             before = flat[: -len(phrase)]
-            return not (phrase[0].isalnum() and before and _joins(before))
+            return not (phrase[0].isalnum() and not is_spaceless(phrase[0]) and before and _joins(before))
         if not flat or flat[-1] not in closing:
             return False
         flat = flat[:-1]

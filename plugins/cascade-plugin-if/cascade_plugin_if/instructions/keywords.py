@@ -54,8 +54,13 @@ def pattern(keyword: str) -> regex.Pattern[str]:
     return regex.compile(left + _left(parts[0][0]) + body + _right(parts[-1][-1]))
 
 
+def is_spaceless(char: str) -> bool:
+    """Whether a character belongs to a script that is written without spaces."""
+    return regex.match(rf"[{_SPACELESS}]", char) is not None
+
+
 def _left(char: str) -> str:
-    if regex.match(rf"[{_SPACELESS}]", char) or not regex.match(_WORD, char):
+    if is_spaceless(char) or not regex.match(_WORD, char):
         return ""
     if char.isdigit():
         return rf"(?<!{_WORD})(?<!\d[.,])"

@@ -15,7 +15,7 @@ OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 # RFC 8259, section 9, lets a parser limit the depth; a fixed limit keeps the verdict independent of the stack.
 MAX_DEPTH = 256
 _FENCED = regex.compile(r"(?P<mark>`{3,}+|~{3,}+)[ \t]*+(?:json[c5l]?)?+(?P<body>.*)", regex.DOTALL | regex.IGNORECASE)
-_STRING = regex.compile(r'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
+_STRING = regex.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', regex.DOTALL)
 _BRACKET = regex.compile(r"[\[\]{}]")
 _WRAPPING = " \t\n*_`\"'“”‘’"
 
