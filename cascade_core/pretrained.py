@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _KEPT = ("<think>", "</think>")
+_SAFE: Any = {"trust_remote_code": False}  # left open, transformers asks whoever sits at the terminal
 
 
 def load_model(path: str | Path, **options: Any) -> PreTrainedModel:
@@ -28,7 +29,9 @@ def load_model(path: str | Path, **options: Any) -> PreTrainedModel:
     from transformers import AutoModelForCausalLM
 
     with _explained(path, "model"), quiet_bars():
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(str(path), **{"dtype": "float32", **options})
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+            str(path), **_SAFE, **{"dtype": "float32", **options}
+        )
     return model
 
 
@@ -41,7 +44,7 @@ def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
     with _explained(path, "tokenizer"):
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(path), padding_side="left")
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(path), **_SAFE, padding_side="left")
     if tokenizer.eos_token_id is None:
         raise TrainerError(f"the tokenizer in {path} has no end-of-text token; set eos_token in tokenizer_config.json")
     if tokenizer.pad_token_id is None:

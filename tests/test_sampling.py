@@ -1,10 +1,13 @@
 """Sampling on this machine."""
 
+import hashlib
+
 import pytest
 import tiny_stage as tiny
 import torch
 
 from cascade_core import sampling
+from cascade_core.determinism import derive, settle_threads
 from cascade_core.errors import TrainerError
 from cascade_core.pretrained import Decoder
 from cascade_core.sampling import EntropyMeter, LocalSampler, draw
@@ -143,3 +146,22 @@ def test_running_out_of_memory_names_the_setting(sampler, monkeypatch):
     monkeypatch.setattr(sampling, "draw", full)
     with pytest.raises(TrainerError, match="out of memory with 8 responses; lower batch_size"):
         sampler.sample(tiny.tasks(4), 2, SETTINGS, 0)
+
+
+def test_derived_seeds_are_the_same_everywhere_and_differ_in_every_part():
+    assert derive("rollout", 7, 3) == int.from_bytes(hashlib.sha256(b"rollout\x1f7\x1f3").digest()[:8], "big") >> 1
+    assert len({derive("rollout", a, b) for a in range(20) for b in range(20)}) == 400
+    assert derive("a", 12, 3) != derive("a", 1, 23)
+
+
+@pytest.mark.parametrize(
+    ("asked", "parameters", "threads"),
+    [("3", 1, 3), ("", 1, 1), ("0", 1, 1), ("many", 1, 1), ("2", 10**9, 2)],
+)
+def test_threads_are_what_the_environment_says_or_one_for_a_small_model(monkeypatch, asked, parameters, threads):
+    before = torch.get_num_threads()
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    try:
+        assert settle_threads(parameters) == threads
+    finally:
+        torch.set_num_threads(before)

@@ -1,5 +1,6 @@
 """The trainer `trl`: flags, order, numbers, files, kill and resume."""
 
+import io
 import json
 import multiprocessing
 import signal
@@ -12,6 +13,7 @@ import tiny_stage as tiny
 
 from cascade_core.errors import CheckpointError, SpecError, TrainerError
 from cascade_core.settings import Optim
+from cascade_core.trainers.callbacks import Bar
 from cascade_core.trainers.schedule import factor
 from cascade_core.trainers.trl import TrlTrainer
 
@@ -85,6 +87,7 @@ def test_the_flags_shown_are_json_and_those_that_trl_is_given(trained, kind, mon
         ({"trainer_args": {"num_iterations": 2}}, "strictly on-policy"),
         ({"trainer_args": {"save_steps": 2}}, "checkpoints are set by save_every"),
         ({"trainer_args": {"repetition_penalty": 1.2}}, "sampling is what rollout says"),
+        ({"trainer_args": {"fp16": True}}, "use bf16"),
         ({"trainer_args": {"push_to_hub": True}}, "uploads nothing"),
         ({"overlong": {"soft": {"buffer": 9}}}, "buffer exceeds"),
     ],
@@ -215,6 +218,22 @@ def test_a_stage_talks_to_its_log_and_to_nobody_else(tmp_path, capfd):
     TrlTrainer().train(tiny.job(tmp_path, tiny.stage("rl", steps=1), judge()))
     assert capfd.readouterr() == ("", "")
     assert (tmp_path / "train.log").exists()
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("stream", "shown"), [(Terminal, True), (io.StringIO, False)])
+def test_progress_is_one_line_on_a_terminal_and_nothing_elsewhere(monkeypatch, stream, shown):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", stream())
+    bar = Bar("01-if", 4, 1)
+    bar.advance({"reward_mean": 0.25})
+    bar.close()
+    text = sys.stderr.getvalue()
+    assert ("01-if" in text and "2/4" in text and "reward 0.250" in text) if shown else text == ""
 
 
 @pytest.mark.parametrize("kind", ["sft", "rl"])

@@ -82,6 +82,7 @@ _REFUSED = {
     "repetition_penalty": "sampling is what rollout says",
     "min_p": "sampling is what rollout says",
     "cache_implementation": "sampling is what rollout says",
+    "fp16": "its scaler skips updates, and every batch is one update; use bf16",
     "trust_remote_code": "nothing from a model's folder is executed",
     "remove_unused_columns": "the judge needs whole rows",
     "resume_from_checkpoint": "the run resumes by itself",

@@ -1,8 +1,9 @@
 """Supervised fine-tuning with `trl.SFTTrainer`: the loss on the response and its end token only.
 
 Prompt and response are tokenized apart, as they are when the model samples, so no token straddles the two. A step is
-exactly `batch_size` demonstrations, in the order of the rows; its loss is the mean over their response tokens, however
-it is split into micro-batches. A demonstration that does not fit the model's context is refused, never cut.
+exactly `batch_size` demonstrations, those that come next in the rows; its loss is the mean over their response tokens,
+however it is split into micro-batches. Inside a step the demonstrations are sorted by length, so that micro-batches are
+of like length and little is padded. What does not fit the model's context is refused, never cut.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def build(job: Job, rows: Sequence[Row], model: Any, tokenizer: Any, flags: Mapp
         TrainerError: a row without a response, or longer than the model reads.
     """
     context = context_length(model)
-    data = Dataset.from_list([example(tokenizer, row, context) for row in rows])
+    examples = [example(tokenizer, row, context) for row in rows]
+    steps = (examples[start : start + job.stage.batch_size] for start in range(0, len(rows), job.stage.batch_size))
+    data = Dataset.from_list([one for step in steps for one in sorted(step, key=lambda one: len(one["input_ids"]))])
     args = SFTConfig(output_dir=str(job.folder / "trainer"), seed=job.seed % 2**32, **flags)
     trainer = DemonstrationTrainer(model=model, args=args, train_dataset=data, processing_class=tokenizer)
     trainer.begin(job)
