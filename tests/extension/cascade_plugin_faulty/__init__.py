@@ -2,8 +2,9 @@
 
 from cascade_core import hookimpl
 from cascade_plugin_faulty.domains import Batchwise, Faulty, Grouped, Shut, Stillborn
+from cascade_plugin_faulty.tidy import Tidy
 
 
 @hookimpl
 def cascade_domains():
-    return [Faulty, Grouped, Batchwise, Shut, Stillborn]
+    return [Faulty, Grouped, Batchwise, Shut, Stillborn, Tidy]
