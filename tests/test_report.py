@@ -171,7 +171,7 @@ def test_markup_in_names_settings_and_metrics_stays_text(run: Path) -> None:
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text(st.characters(exclude_categories=()), max_size=300))
+@given(text=st.text(st.characters(exclude_categories=()), min_size=1, max_size=300))
 def test_no_text_changes_the_structure_of_the_page(run: Path, text: str) -> None:
     path = run / "stages" / "03-math" / "eval" / "math" / "test.jsonl"
     elements = []
@@ -181,7 +181,9 @@ def test_no_text_changes_the_structure_of_the_page(run: Path, text: str) -> None
     assert elements[0] == elements[1]
 
 
-@pytest.mark.parametrize("text", ["\ud800 lone", "a\x00b", "\x1b[31m", "\u202egnp.exe", "\ufeff\uffff", "\r\x85\u2028\u2029"])
+@pytest.mark.parametrize(
+    "text", ["\ud800 lone", "a\x00b", "\x1b[31m", "\u202egnp.exe", "\ufeff\uffff", "\r\x85\u2028\u2029"]
+)
 def test_unfit_characters_are_shown_as_signs(run: Path, text: str) -> None:
     for path in eval_files(run):
         change_rows(path, lambda row: {**row, "response": f"BEGIN{text}END", "id": row["id"] + text})

@@ -32,15 +32,12 @@ class Clip:
 
 
 def visible(text: str) -> str:
-    """The same text with every unfit character as a sign that can be seen: `␀`, `⟨U+202E⟩`, `⟨U+D800⟩`."""
+    """The same text with every unfit character as a sign that can be seen: `⟨U+0000⟩`, `⟨U+202E⟩`, `⟨U+D800⟩`."""
     return _UNFIT.sub(_sign, text)
 
 
 def _sign(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+    return f"⟨U+{ord(match[0]):04X}⟩"
 
 
 def clip(text: str, limit: int) -> Clip:
