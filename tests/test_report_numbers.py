@@ -262,6 +262,12 @@ def test_error_bars_of_shares_stay_between_zero_and_one(values: list[tuple[float
     assert min(ticks) >= 0 and max(ticks) <= 1 and max(ticks) - min(ticks) >= 0.19
 
 
+def test_the_axis_of_a_long_series_begins_and_ends_with_its_own_steps() -> None:
+    chart = plot.lines("title", {"": [(float(i), 1.0) for i in range(1001)]})
+    assert chart is not None
+    assert (chart.x_ticks[0].text, chart.x_ticks[-1].text) == ("0", "1,000")
+
+
 # --- text ---
 
 

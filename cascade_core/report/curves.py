@@ -40,6 +40,7 @@ CURVES = (
     Curve("entropy", {"": "entropy"}, floor=0.0),
     Curve("groups of equal rewards, share", {"": "zero_variance"}, floor=0.0),
     Curve("masked and cut, share of samples", {"masked": "masked", "cut": "truncated"}, share_of="total", floor=0.0),
+    Curve("groups masked whole", {"": "masked_groups"}, floor=0.0, is_count=True),
     Curve("not judged and limit, samples", {"not judged": "failed", "limit": "limit"}, floor=0.0, is_count=True),
     Curve("loss", {"": "loss"}),
     Curve("gradient norm", {"": "grad_norm"}, floor=0.0),
@@ -56,12 +57,11 @@ _KNOWN = {
 
 @dataclass(frozen=True)
 class Training:
-    """One stage's training: curves, seconds per step, counts of samples, how many of those were masked or cut."""
+    """One stage's training: its charts, the sums of its samples, how many of those were masked or cut."""
 
     stage: StageRecord
     steps: int
     charts: tuple[Chart, ...]
-    timing: Chart | None
     counts: Counts
     masked: int
     truncated: int
@@ -69,7 +69,7 @@ class Training:
     @property
     def is_open(self) -> bool:
         """Whether there is anything to see."""
-        return bool(self.charts or self.timing)
+        return bool(self.charts)
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,16 @@ class Spent:
 def training(stage: StageRecord) -> Training:
     """A stage's training, as far as it came."""
     steps = stage.steps_seen()
-    charts = [chart for curve in _curves(steps) if (chart := _chart(curve, steps))]
     timing = stacked("seconds per step", {name: _series(steps, field) for name, field in PHASES.items()}, "s")
+    drawn = [
+        *(_chart(curve, steps) for curve in _known(steps)),
+        timing,
+        *(_chart(curve, steps) for curve in _others(steps)),
+    ]
+    charts = tuple(chart for chart in drawn if chart)
     counts = sum((Counts.of(step) for step in steps), Counts(0, 0, 0, 0))
     masked, truncated = (sum(count(step.get(key)) for step in steps) for key in ("masked", "truncated"))
-    return Training(stage, len(steps), tuple(charts), timing, counts, masked, truncated)
+    return Training(stage, len(steps), charts, counts, masked, truncated)
 
 
 def spent(record: Record) -> list[Spent]:
@@ -117,17 +122,22 @@ def spent(record: Record) -> list[Spent]:
     return found
 
 
-def _curves(steps: Sequence[Event]) -> list[Curve]:
-    """The known curves, values by domain where there are several, then whatever else is a number."""
-    fields = dict.fromkeys(key for step in steps for key in step)
-    domains = {key.removeprefix(_DOMAIN): key for key in fields if key.startswith(_DOMAIN)}
-    curves = list(CURVES)
-    if len(domains) > 1:
-        curves.insert(2, Curve("value by domain", domains, floor=0.0))
-    others = sorted(
-        key for key in fields if key not in _KNOWN and key not in domains.values() and not key.endswith("_seconds")
-    )
-    return curves + [Curve(key.replace("_", " "), {"": key}) for key in others[:MOST_OTHERS]]
+def _known(steps: Sequence[Event]) -> list[Curve]:
+    """The known curves, and the values by domain where there are several."""
+    domains = {key.removeprefix(_DOMAIN): key for key in _fields(steps) if key.startswith(_DOMAIN)}
+    by_domain = [Curve("value by domain", domains, floor=0.0)] if len(domains) > 1 else []
+    return [*CURVES[:2], *by_domain, *CURVES[2:]]
+
+
+def _others(steps: Sequence[Event]) -> list[Curve]:
+    """Whatever else is a number; the metrics of scores come as `metric/<domain>/<name>`."""
+    others = sorted(key for key in _fields(steps) if key not in _KNOWN and not key.startswith(_DOMAIN))
+    titles = {key: key.removeprefix("metric/").replace("_", " ") for key in others if not key.endswith("_seconds")}
+    return [Curve(title, {"": key}) for key, title in list(titles.items())[:MOST_OTHERS]]
+
+
+def _fields(steps: Sequence[Event]) -> dict[str, None]:
+    return dict.fromkeys(key for step in steps for key in step)
 
 
 def _chart(curve: Curve, steps: Sequence[Event]) -> Chart | None:

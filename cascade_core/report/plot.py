@@ -97,7 +97,7 @@ def lines(
     told = {name: buckets(points) for name, points in series.items() if points}
     if not told:
         return None
-    ends = [bucket.x for row in told.values() for bucket in (row[0], row[-1])]
+    ends = [points[place][0] for points in series.values() if points for place in (0, -1)]
     extremes = [value for row in told.values() for bucket in row for value in (bucket.low, bucket.high)]
     if floor is not None:
         extremes.append(floor)
