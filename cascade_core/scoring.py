@@ -43,6 +43,7 @@ class Scorer:
         self, domains: Mapping[str, DomainRef], settings: Scoring, resources: Mapping[str, str] | None = None
     ) -> None:
         self.domains = dict(domains)
+        self.settings = settings
         self.workers = settings.workers or _cores()
         self._pool = Pool(self.domains, resources or {}, settings, self.workers)
 

@@ -153,14 +153,16 @@ class Host:
 
 def _build(ref: DomainRef) -> Domain:
     """The domain, from its own distribution where that is known: the plugins of others need not be loaded here."""
-    from importlib.metadata import entry_points
+    from importlib.metadata import PackageNotFoundError, distribution
 
     from cascade_core.hookspecs import PROJECT
     from cascade_core.plugins import Registry
 
-    found = entry_points(group=PROJECT)
-    own = [entry for entry in found if entry.dist and entry.dist.name == ref.distribution]
-    return Registry(own or found).build(ref)
+    own = None
+    if ref.distribution:
+        with contextlib.suppress(PackageNotFoundError):
+            own = distribution(ref.distribution).entry_points.select(group=PROJECT)
+    return Registry(own or None).build(ref)
 
 
 def _limit(which: int, value: int) -> None:

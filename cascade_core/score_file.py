@@ -1,0 +1,310 @@
+"""Judges a file of sampled rows, for `cascade score`: streams, can be interrupted, and says what it found.
+
+Every row is written to the output as it was read, with its `score`, in the same order. The output is only ever appended to: what
+an interrupted command has judged stays, a line that was cut short is dropped, and the same command goes on behind it. For
+that it must be the same work: the rows are compared, and the domains (options, version, source) and limits stand
+in a small file beside the output. Samples that could not be judged stay so; to try them again, remove the output.
+
+Which domains there are and how many processes judge is the `Scorer`'s; the command line is in `cli`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from cascade_core.domain import DomainRef, Score
+from cascade_core.errors import RowError, RunChanged, RunLocked, UsageError
+from cascade_core.estimates import mean
+from cascade_core.rows import Row, dump, json_score, read, score_json, write_json
+from cascade_core.scoring import Scorer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_SHOWN_ERRORS = 5
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One line of the table; `value` is the mean over tasks of the mean value of their judged samples, `None` if there is none."""
+
+    domain: str
+    source: str
+    tasks: int
+    scored: int
+    limit: int
+    failed: int
+    total: int
+    value: float | None
+    stderr: float | None
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """One kind of error: how often it came, and the task it came with first."""
+
+    error: str
+    count: int
+    task: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What became of a file: one cell per domain and source, and the commonest errors."""
+
+    cells: tuple[Cell, ...]
+    errors: tuple[Trouble, ...]
+
+    def status(self, max_error_rate: float) -> int:
+        """0, or 1 where a domain's share of failed samples passes `max_error_rate`, or where nothing at all was judged."""
+        domains: dict[str, list[int]] = {}
+        for cell in self.cells:
+            seen = domains.setdefault(cell.domain, [0, 0])
+            seen[0], seen[1] = seen[0] + cell.failed, seen[1] + cell.total
+        judged = sum(cell.scored for cell in self.cells)
+        return int(not judged or any(failed > max_error_rate * total for failed, total in domains.values()))
+
+    def json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {"cells": [asdict(cell) for cell in self.cells], "errors": [asdict(error) for error in self.errors]}
+
+    def table(self) -> Table:
+        """For people."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        for name in ("domain", "source"):
+            table.add_column(name, overflow="fold")
+        for name in ("value ± error", "tasks", "scored", "limit", "failed", "total"):
+            table.add_column(name, justify="right")
+        for cell in self.cells:
+            value = "none" if cell.value is None else f"{cell.value:.3f} ± {cell.stderr:.3f}"
+            counts = [str(n) for n in (cell.tasks, cell.scored, cell.limit, cell.failed, cell.total)]
+            table.add_row(Text(cell.domain), Text(cell.source), value, *counts)
+        return table
+
+
+def references(domain: str = "", options: Mapping[str, Any] | None = None) -> dict[str, DomainRef]:
+    """All installed domains under their own names, `domain` with `options`: what a `Scorer` of a file needs.
+
+    A name that two plugins offer is left out, so that only rows that need it fail, unless it is `domain` itself.
+
+    Raises:
+        PluginError: `domain` is not installed, or offered twice.
+        SpecError: an option that it does not have.
+        UsageError: options without a domain.
+    """
+    from cascade_core.errors import PluginConflict
+    from cascade_core.plugins import registry
+
+    if options and not domain:
+        raise UsageError("options are for a domain: name it with --domain")
+    found = {}
+    for name in registry().names("domain"):
+        try:
+            found[name] = registry().reference(name)
+        except PluginConflict:
+            continue
+    if domain:
+        found[domain] = registry().reference(domain, options)
+        registry().build(found[domain])
+    return found
+
+
+def output_of(path: Path) -> Path:
+    """Where the scored rows go unless said otherwise: `rows.jsonl` to `rows.scored.jsonl`."""
+    return path.with_name(f"{path.stem}.scored{path.suffix or '.jsonl'}")
+
+
+def score_file(path: Path, out: Path, scorer: Scorer, *, domain: str = "", progress: Progress | None = None) -> Summary:
+    """Judges the rows of `path` into `out`, or goes on with it; a finished `out` is only summed up.
+
+    Args:
+        domain: for rows that name none.
+        progress: is told how many more rows are done, those of an earlier command too.
+
+    Raises:
+        RowError: a line that is no row; what stands before it has been judged and written.
+        RunChanged: `out` was written from other rows, domains or limits, or not by this.
+        RunLocked: another process is writing `out`.
+        UsageError: `out` is `path`.
+        OSError: the disk.
+    """
+    if out.exists() and out.samefile(path):
+        raise UsageError(f"{out} would be overwritten with itself; name another output")
+    if out.exists() and not _sidecar(out).exists() and out.stat().st_size:
+        raise RunChanged(f"{out} exists and was not written by cascade score; remove it or name another output")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    tally, report = _Tally(), progress or (lambda rows: None)
+    with out.open("a+b") as file, _alone(file, out):
+        source = _rows(path, domain)
+        kept = 0
+        for row, score in _kept(file, out, source):
+            tally.add(row, score)
+            report(1)
+            kept += 1
+        _check_sidecar(out, scorer, tally.domains() if kept else set())
+        for row, score in scorer.stream(source):
+            file.write((dump({**row, "score": score_json(score)}) + "\n").encode("ascii"))
+            file.flush()
+            tally.add(row, score)
+            report(1)
+    return tally.summary()
+
+
+@contextmanager
+def progress_bar(path: Path) -> Iterator[Progress]:
+    """A bar on standard error while a file is judged; nothing where that is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda rows: None
+        return
+    with path.open("rb") as lines:
+        total = sum(1 for line in lines if line.strip())
+    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("judging", total=total)
+        yield lambda rows: bar.advance(task, rows)
+
+
+def _rows(path: Path, domain: str) -> Iterator[Row]:
+    """The rows to judge; `domain` where one names none."""
+    number = 0
+    try:
+        for row in read(path):
+            number += 1
+            dump(row)
+            yield row if "domain" in row or not domain else {"domain": domain, **row}
+    except UnicodeDecodeError as cause:
+        raise RowError(f"{path}: after row {number}: not UTF-8: {cause.reason}") from cause
+    except ValueError as cause:
+        if isinstance(cause, RowError):
+            raise
+        raise RowError(f"{path}: row {number} holds NaN or infinity, which JSON has not") from cause
+
+
+def _kept(file: BinaryIO, out: Path, source: Iterator[Row]) -> Iterator[tuple[Row, Score]]:
+    """The rows that `out` already has, taken off `source`; what follows the last whole line is cut off."""
+    end = number = 0
+    file.seek(0)
+    while (line := file.readline()).endswith(b"\n"):
+        number += 1
+        try:
+            old = json.loads(line)
+            score = json_score(old.pop("score"))
+        except (ValueError, KeyError, TypeError, AttributeError) as cause:
+            raise RunChanged(f"{out}:{number} is no scored row; remove {out} or name another output") from cause
+        row = next(source, None)
+        if row is None or {key: value for key, value in row.items() if key != "score"} != old:
+            found = "there is no such row any more" if row is None else "the row has changed"
+            raise RunChanged(f"{out}:{number} was scored and {found}; remove {out} or name another output")
+        end = file.tell()
+        yield row, score
+    file.truncate(end)
+    file.seek(end)
+
+
+def _sidecar(out: Path) -> Path:
+    return out.with_name(out.name + ".lock.json")
+
+
+def _check_sidecar(out: Path, scorer: Scorer, used: Iterable[str]) -> None:
+    """Compares what `out` was begun with, for the domains whose rows it has; then pins what it goes on with."""
+    now, path = _pins(scorer), _sidecar(out)
+    for name in sorted(used):
+        try:
+            then = json.loads(path.read_text(encoding="utf-8"))
+            before = {**then["limits"], **then["domains"].get(name, {})}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as cause:
+            raise RunChanged(f"{path} is missing or damaged; remove {out} to begin again") from cause
+        for key, value in {**now["limits"], **now["domains"].get(name, {})}.items():
+            if before.get(key) != value:
+                what = f"{key} {before.get(key)!r}, now {value!r}" if key != "source" else "another state of its source"
+                raise RunChanged(
+                    f"{out} was begun with domain {name!r} at {what}; use the same again, or remove the output"
+                )
+    write_json(path, now)
+
+
+def _pins(scorer: Scorer) -> dict[str, Any]:
+    from cascade_core.lock import source_hash
+    from cascade_core.plugins import registry
+
+    domains = {}
+    for name, ref in scorer.domains.items():
+        domains[name] = {**asdict(ref), "source": source_hash(registry().domain(ref.name).__module__.partition(".")[0])}
+    limits = {"cpu_seconds": scorer.settings.cpu_seconds, "memory_mib": scorer.settings.memory_mib}
+    return {"domains": json.loads(json.dumps(domains)), "limits": limits}
+
+
+@contextmanager
+def _alone(file: BinaryIO, out: Path) -> Iterator[None]:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as cause:
+        raise RunLocked(f"another process is writing {out}") from cause
+    yield
+
+
+@dataclass
+class _Sums:
+    """Running sums of one cell."""
+
+    scored: int = 0
+    limit: int = 0
+    failed: int = 0
+    drawn: set[str] = field(default_factory=set)
+    values: dict[str, tuple[float, int]] = field(default_factory=dict)  # task: sum of values, count
+
+
+class _Tally:
+    """Counts rows as they pass; keeps two numbers per task, and each kind of error once."""
+
+    def __init__(self) -> None:
+        self._cells: dict[tuple[str, str], _Sums] = {}
+        self._errors: dict[str, tuple[int, str]] = {}
+
+    def add(self, row: Mapping[str, Any], score: Score) -> None:
+        sums = self._cells.setdefault((str(row.get("domain", "")), str(row.get("source") or "")), _Sums())
+        task = str(row.get("id"))
+        sums.drawn.add(task)
+        if score.is_judged:
+            value, count = sums.values.get(task, (0.0, 0))
+            sums.values[task] = (value + score.value, count + 1)
+            sums.scored += 1
+            sums.limit += score.is_limit
+        else:
+            sums.failed += 1
+            count, first = self._errors.get(score.error, (0, task))
+            self._errors[score.error] = (count + 1, first)
+
+    def domains(self) -> set[str]:
+        return {domain for domain, _ in self._cells}
+
+    def summary(self) -> Summary:
+        errors = sorted(self._errors.items(), key=lambda item: -item[1][0])[:_SHOWN_ERRORS]
+        return Summary(
+            tuple(_cell(domain, source, sums) for (domain, source), sums in sorted(self._cells.items())),
+            tuple(Trouble(error, count, task) for error, (count, task) in errors),
+        )
+
+
+def _cell(domain: str, source: str, sums: _Sums) -> Cell:
+    means = [value / count for value, count in sums.values.values()]
+    found = mean(means) if means else None
+    value, stderr = (found.value, found.stderr) if found else (None, None)
+    total = sums.scored + sums.failed
+    return Cell(domain, source, len(sums.drawn), sums.scored, sums.limit, sums.failed, total, value, stderr)
