@@ -38,8 +38,14 @@ def row_task(row: Mapping[str, Any]) -> Task:
     Raises:
         RowError: `id` or `prompt` is missing or of a wrong type.
     """
-    if not isinstance(row.get("id"), str) or not isinstance(row.get("prompt"), str | list):
+    prompt = row.get("prompt")
+    if not isinstance(row.get("id"), str) or not isinstance(prompt, str | list):
         raise RowError(f"a row needs a string 'id' and a 'prompt', found {str(dict(row))[:120]}")
+    if isinstance(prompt, list) and not all(_is_message(turn) for turn in prompt):
+        raise RowError(f"row {row['id']!r} needs messages with text 'role' and 'content', found {str(prompt)[:120]}")
+    for name, kind in (("mode", str), ("source", str), ("meta", Mapping)):
+        if row.get(name) is not None and not isinstance(row[name], kind):
+            raise RowError(f"row {row['id']!r} has a '{name}' that is a {type(row[name]).__name__}")
     return Task(
         row["id"],
         row["prompt"],
@@ -48,6 +54,10 @@ def row_task(row: Mapping[str, Any]) -> Task:
         row.get("source") or "",
         row.get("meta") or {},
     )
+
+
+def _is_message(turn: Any) -> bool:
+    return isinstance(turn, dict) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
 
 
 def row_response(row: Mapping[str, Any]) -> Response:
