@@ -98,7 +98,7 @@ class OnPolicyTrainer(StageTrainer, GRPOTrainer):
                     **self._rows[index],
                     "response": self._decoder.text(tokens),
                     "prefill": self._encoded[index][1],
-                    "truncated": tokens[-1] not in self.eos_token_ids,
+                    "truncated": not tokens or tokens[-1] not in self.eos_token_ids,
                     "tokens": len(tokens),
                     "sample": place % samples,
                     "group": f"{step}-{place // samples}",
