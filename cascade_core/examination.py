@@ -7,6 +7,7 @@ limits, where the domain is rebuilt from its entry point.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -264,8 +265,10 @@ def _reference(domain: Domain) -> DomainRef:
         default = option.default if made is MISSING else made()
         if option.init and value != default:
             options[option.name] = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    if not _is_json(options):
-        raise ContractError(f"the options of a domain must be JSON values, found {options}")
+    try:  # a tuple was a list in the spec, and a path was text
+        options = json.loads(json.dumps(options, allow_nan=False, default=os.fspath))
+    except (TypeError, ValueError, RecursionError) as cause:
+        raise ContractError(f"the options of a domain must be JSON values, found {options}") from cause
     return registry().reference(domain.name, options)
 
 

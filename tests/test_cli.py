@@ -301,6 +301,58 @@ def test_check_refuses_what_is_not_there(arguments: list[str], status: int, text
     assert text in cascade("check", *arguments, status=status).stderr
 
 
+def rows(path: Path, *responses: str) -> Path:
+    lines = [
+        {"id": f"t{n}", "prompt": "p", "answer": "red", "source": "s", "response": text}
+        for n, text in enumerate(responses)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_score_writes_the_rows_with_their_scores_and_sums_them_up(publish, tmp_path: Path) -> None:
+    publish("cascade-plugin-checked", CHECKED)
+    path = rows(tmp_path / "rows.jsonl", "red", "blue", "red")
+    result = cascade("score", path, "--domain", "checked", "--workers", 1, "--json")
+    found = json.loads(result.stdout)
+    (cell,) = found["cells"]
+    assert (cell["domain"], cell["scored"], cell["failed"], cell["total"], found["status"]) == ("checked", 3, 0, 3, 0)
+    written = [json.loads(line) for line in Path(found["output"]).read_text().splitlines()]
+    assert [row["score"]["value"] for row in written] == [1.0, 0.0, 1.0]
+    out = cascade("score", path, "--domain", "checked", "--workers", 1).stdout
+    assert "0.667" in out and f"scored rows: {tmp_path / 'rows.scored.jsonl'}" in out
+
+
+def test_score_ends_with_status_1_when_too_many_could_not_be_judged(publish, tmp_path: Path) -> None:
+    publish(
+        "cascade-plugin-checked", CHECKED.replace("return Score(float", "1 / (task.id != 't0'); return Score(float")
+    )
+    path = rows(tmp_path / "rows.jsonl", "red", "blue")
+    arguments = ["score", path, "--domain", "checked", "--workers", 1]
+    result = cascade(*arguments, status=1)
+    assert "could not be judged: 1 × " in result.stdout and "ZeroDivisionError" in result.stdout
+    assert result.stderr == f"cascade: more of {path} could not be judged than --max-error-rate 0.02 allows\n"
+    assert cascade(*arguments, "--max-error-rate", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["absent.jsonl"], 2, "absent.jsonl is no file"),
+        (["rows.jsonl", "--option", "leak=true"], 2, "name it with --domain"),
+        (["rows.jsonl", "--domain", "chekced"], 1, "no domain is called 'chekced', did you mean 'checked'"),
+        (["rows.jsonl", "--domain", "checked", "-o", "rows.jsonl"], 2, "would be overwritten with itself"),
+        (["bad.jsonl"], 2, "bad.jsonl:1: not a JSON object"),
+    ],
+)
+def test_score_refuses_what_cannot_be(arguments, status, text, publish, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows(tmp_path / "rows.jsonl", "red")
+    (tmp_path / "bad.jsonl").write_text("no json\n")
+    publish("cascade-plugin-checked", CHECKED)
+    assert text in cascade("score", *arguments, status=status).stderr
+
+
 def test_report_refuses_a_folder_that_is_no_run(tmp_path: Path) -> None:
     assert "is no run: a run's folder holds" in cascade("report", tmp_path, status=2).stderr
 

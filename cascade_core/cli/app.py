@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cascade_core.cli import check, plan, plugins, report, run, schema
+from cascade_core.cli import check, plan, plugins, report, run, schema, score
 from cascade_core.errors import CascadeError, PluginBroken, UsageError
 
 PANEL = "Commands of plugins"
@@ -155,6 +155,7 @@ def _root(
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("report")(report.report)
+app.command("score")(score.score)
 app.command("check")(check.check)
 app.command("plugins")(plugins.plugins)
 app.command("schema")(schema.schema)

@@ -1,0 +1,65 @@
+"""`cascade score`: verdicts for responses that something else sampled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cascade_core.cli.output import Json, Option, console, print_json
+from cascade_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from cascade_core.score_file import Summary
+
+
+def score(
+    rows: Annotated[Path, typer.Argument(metavar="ROWS", help="JSON lines with domain, id, prompt, answer, response.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where scored rows go; default: rows.scored.jsonl beside it.")
+    ] = None,
+    domain: Annotated[str, typer.Option("--domain", help="The domain of rows that name none, and of --option.")] = "",
+    option: Option = None,
+    workers: Annotated[int, typer.Option("--workers", min=0, help="Processes that judge; 0 means one per core.")] = 0,
+    max_error_rate: Annotated[
+        float,
+        typer.Option("--max-error-rate", min=0, max=1, help="Share of a domain's rows that may fail to be judged."),
+    ] = 0.02,
+    json: Json = False,
+) -> None:
+    """Judge sampled rows: write the same rows with their scores, and print a table per domain and source.
+
+    Goes on where it was interrupted. Ends with status 1 if more rows could not be judged than allowed.
+
+    Example: [bold]cascade score rows.jsonl -o scored.jsonl --domain math --option answer=stated[/bold]
+    """
+    from cascade_core.score_file import output_of, progress_bar, references, score_file
+    from cascade_core.scoring import Scorer
+    from cascade_core.settings import Scoring
+    from cascade_core.spec import read_options
+
+    if not rows.is_file():
+        raise UsageError(f"{rows} is no file: rows to judge are JSON lines")
+    out = output or output_of(rows)
+    known = references(domain, read_options(option or ()))
+    with Scorer(known, Scoring(workers=workers)) as scorer, progress_bar(rows) as progress:
+        summary = score_file(rows, out, scorer, domain=domain, progress=progress)
+    status = summary.status(max_error_rate)
+    if json:
+        print_json({"output": str(out), "status": status, **summary.json()})
+    else:
+        _print(summary, out)
+    if status:
+        typer.echo(
+            f"cascade: more of {rows} could not be judged than --max-error-rate {max_error_rate:g} allows", err=True
+        )
+        raise typer.Exit(status)
+
+
+def _print(summary: Summary, out: Path) -> None:
+    screen = console()
+    screen.print(summary.table())
+    for trouble in summary.errors:
+        screen.print(f"could not be judged: {trouble.count} × {trouble.error} (first: task {trouble.task})")
+    screen.print(f"scored rows: {out}", soft_wrap=True)
