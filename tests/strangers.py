@@ -1,6 +1,7 @@
 """Strangers' distributions, made in a temporary folder: `from strangers import publish` (a fixture)."""
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,11 @@ from textwrap import dedent
 import pytest
 
 Publish = Callable[..., Path]
+
+
+def environment(site: Path) -> dict[str, str]:
+    """The environment of a child process that finds what was published in `site`, and all that this process finds."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
 
 
 @pytest.fixture

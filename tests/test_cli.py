@@ -1,7 +1,6 @@
 """The command line as it is used: what is printed where, and the status at the end."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from strangers import publish
+from strangers import environment, publish
 from typer.testing import CliRunner
 
 from cascade_core import plugins
@@ -365,7 +364,7 @@ def test_the_schema_is_json_and_its_tables_are_markdown(publish) -> None:
 
 
 def process(site: Path | None, *arguments: str, **kwargs) -> subprocess.Popen:
-    env = {**os.environ, **({"PYTHONPATH": str(site)} if site else {})}
+    env = environment(site) if site else None
     code = "from cascade_core.cli import main; main()"
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments],

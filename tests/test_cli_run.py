@@ -1,7 +1,6 @@
 """`cascade run` as a person uses it: a run that is interrupted, given again, and given once more when it is finished."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from strangers import publish
+from strangers import environment, publish
 
 from cascade_core.spec import load
 
@@ -47,7 +46,7 @@ evaluation: {limit: 6, sampling: {max_response_tokens: 4}}
 
 
 def cascade(site: Path, *arguments: object) -> subprocess.Popen[str]:
-    env = {**os.environ, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1"}
+    env = {**environment(site), "OMP_NUM_THREADS": "1"}
     code = "from cascade_core.cli import main; main()"
     return subprocess.Popen(
         [sys.executable, "-u", "-c", code, *map(str, arguments)],

@@ -1,6 +1,5 @@
 """What the documents show is true: specs load, Python runs, commands and links exist, tables are in step."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 import typer.main
-from strangers import publish
+from strangers import environment, publish
 
 from cascade_core import plugins
 from cascade_core.cli.app import app
@@ -150,9 +149,8 @@ def test_python_in_a_document_runs(name: str, reverse: Path) -> None:
 
 def cascade(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     code = "from cascade_core.cli import main; main()"
-    env = {**os.environ, "PYTHONPATH": str(site)}
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], env=env, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", code, *arguments], env=environment(site), capture_output=True, text=True, timeout=300
     )
 
 

@@ -13,15 +13,16 @@ from contextlib import contextmanager
 from copy import deepcopy
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cascade_core import rows as rowfile
 from cascade_core.errors import CascadeError, TrainerError
 from cascade_core.rows import Row
-from cascade_core.settings import Stage
 from cascade_core.trainers import Job, Trainer, checkpoints
 from cascade_core.trainers.callbacks import logged
-from cascade_core.trainers.trl_args import native
+
+if TYPE_CHECKING:
+    from cascade_core.settings import Stage
 
 
 class TrlTrainer(Trainer):
@@ -32,6 +33,8 @@ class TrlTrainer(Trainer):
 
     def settings(self, stage: Stage) -> Mapping[str, Any]:
         """The `SFTConfig` or `GRPOConfig` fields that `train` will use; see the base class."""
+        from cascade_core.trainers.trl_args import native
+
         return native(stage)
 
     def train(self, job: Job) -> None:
