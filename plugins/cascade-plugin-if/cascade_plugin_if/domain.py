@@ -13,7 +13,7 @@ from random import Random
 from typing import ClassVar
 
 from cascade_core import Benchmark, Demonstration, Domain, Response, Score, Task
-from cascade_core.errors import UsageError
+from cascade_core.errors import ContractError, UsageError
 from cascade_plugin_if import generator
 from cascade_plugin_if.generator import Settings
 
@@ -73,10 +73,13 @@ class IFDomain(Domain):
 
         Raises:
             TaskError: an instruction is unknown, or an argument is missing or impossible.
+            ContractError: the response is no text.
         """
         from cascade_plugin_if.verdict import calls, judge
 
         asked = calls(task.answer)
+        if not isinstance(response.text, str):
+            raise ContractError(f"a response must be text, found {response.text!r}")
         answer = response.answer
         if answer is None:
             return judge(asked, "").score("no answer: the thought is not finished")

@@ -15,6 +15,9 @@ _RULE = regex.compile(r"^[ >]*+(?:(?:\*[ \t]*+){3,}+|(?:-[ \t]*+){3,}+|(?:_[ \t]
 _BULLET = regex.compile(r"^(?P<indent>[ \t>]*+)(?:[-*+–][ \t\xa0]++|[•◦‣▪▫●○■□➢➤►·∙][ \t\xa0]*+)(?=\S)")
 _NUMBERED = regex.compile(r"^(?P<indent>[ \t>]*+)\d{1,9}[.)][ \t]++(?=\S)")
 _HEADING = regex.compile(r"^[ >]{0,6}#{1,6}(?:[ \t]|$)")
+# The first characters, looked at before a pattern is tried: most lines are plain.
+_RULE_MARKS = frozenset("*-_")
+_BULLET_MARKS = frozenset("-*+–•◦‣▪▫●○■□➢➤►·∙")
 LEADING_MARKS = regex.compile(r"^[ \t>#*_~`+•\-–\"“”„«'‘’(\[]*+")
 
 
@@ -25,7 +28,7 @@ def prose_lines(lines: list[str]) -> list[str]:
     mark = ""
     fences = 0
     for line in lines:
-        fence = _FENCE.match(line)
+        fence = _fence(line)
         if mark:
             if fence and not fence["info"].strip() and fence["mark"].startswith(mark):
                 mark = ""
@@ -40,14 +43,18 @@ def prose_lines(lines: list[str]) -> list[str]:
     return kept
 
 
+def _fence(line: str) -> regex.Match[str] | None:
+    return _FENCE.match(line) if "```" in line or "~~~" in line else None
+
+
 def is_rule(line: str) -> bool:
     """Whether the line is a thematic break (`---`, `***`, `* * *`)."""
-    return _RULE.match(line) is not None
+    return line.lstrip(" >")[:1] in _RULE_MARKS and _RULE.match(line) is not None
 
 
 def bullet(line: str) -> int | None:
     """The column at which a bullet item's marker stands; `None` if the line starts none (or is a rule)."""
-    match = _BULLET.match(line)
+    match = _BULLET.match(line) if line.lstrip(" \t>")[:1] in _BULLET_MARKS else None
     if match is None or is_rule(line) or not line[match.end() :].strip(" \t*-+"):
         return None
     return _columns(match["indent"])
@@ -55,12 +62,13 @@ def bullet(line: str) -> int | None:
 
 def is_item(line: str) -> bool:
     """Whether the line starts a bullet or numbered item."""
-    return bullet(line) is not None or _NUMBERED.match(line) is not None
+    is_number = line.lstrip(" \t>")[:1].isdigit() and _NUMBERED.match(line) is not None
+    return is_number or bullet(line) is not None
 
 
 def is_heading(line: str) -> bool:
     """Whether the line is a `#` heading."""
-    return _HEADING.match(line) is not None
+    return "#" in line and _HEADING.match(line) is not None
 
 
 def indent(line: str) -> int:
@@ -77,7 +85,7 @@ def paragraphs(lines: list[str]) -> list[str]:
     blocks: list[list[str]] = [[]]
     mark = ""
     for line in lines:
-        fence = _FENCE.match(line)
+        fence = _fence(line)
         if mark:
             if fence and not fence["info"].strip() and fence["mark"].startswith(mark):
                 mark = ""

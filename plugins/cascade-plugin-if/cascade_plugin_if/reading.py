@@ -44,8 +44,8 @@ _VISIBLE = regex.compile(r"[\p{L}\p{N}\p{P}\p{S}]")
 
 
 def clean(text: str) -> str:
-    """The text without what no reader sees, with `\\n` as line end, composed."""
-    text = _LINE_END.sub("\n", _INVISIBLE.sub("", _without_end_tokens(text)))
+    """The text without what no reader sees, with `\\n` as line end, composed, without white space at the end."""
+    text = _without_end_tokens(_LINE_END.sub("\n", _INVISIBLE.sub("", text)))
     if not text.isascii():
         text = unicodedata.normalize("NFC", _MARK_RUN.sub(r"\1", text))
     return text

@@ -70,16 +70,21 @@ def _blocks(lines: list[str]) -> list[tuple[str, bool]]:
 
 
 def _in_block(text: str, is_list: bool, mixed: bool) -> int:
+    if _STOP.search(text) is None:
+        return int(not is_list and _is_rest(text))
     inner = _Spans(text, mixed)
     found, start = 0, 0
     for stop in _STOP.finditer(text):
         if not inner.holds(stop.start()) and _ends(text, stop, mixed):
             found += has_word(text[start : stop.start()])
             start = stop.end()
-    rest = text[start:].strip(" \t*_~`\"'”’»)]")
-    if has_word(rest) and not rest.endswith(",") and (found or not is_list):
-        found += 1
-    return found
+    return found + int((found or not is_list) and _is_rest(text[start:]))
+
+
+def _is_rest(text: str) -> bool:
+    """Whether what stands behind the last stop is a sentence that lacks its own; a line of address is none."""
+    rest = text.strip(" \t*_~`\"'”’»)]")
+    return has_word(rest) and not rest.endswith(",")
 
 
 class _Spans:

@@ -53,7 +53,7 @@ def _edit_capital_words(draft: str, args: Args, rng: Random) -> str:
         return draft
     if relation in ("less than", "at most"):
         return str(draft.lower())
-    missing = bound + (relation == "more than") - found
+    missing: int = bound + (relation == "more than") - found
     words: list[str] = regex.split(r"(\s+)", draft)
     for place, word in enumerate(words):
         if missing and regex.fullmatch(r"\p{Ll}{2,}[.]?", word):
