@@ -7,6 +7,7 @@ split a fixed number of distinct held-out problems, always the same ones. reason
 from __future__ import annotations
 
 import difflib
+import itertools
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,7 +18,8 @@ from cascade_plugin_math.splits import digest, is_test
 
 TEST_TASKS = 500
 _PATIENCE = 2_000
-_ENDLESS = 2**31 - 1
+# Problems of one data set of reasoning-gym; some generators hold a list of that size. The stream goes on with the next seed.
+_PART = 4096
 # Generators whose label alone decides: one number or expression is right, and equal values are equally right.
 NAMES = (
     "advanced_geometry", "basic_arithmetic", "bitwise_arithmetic", "calendar_arithmetic", "chain_sum", "coin_flip",
@@ -52,11 +54,9 @@ class Gym:
         Raises:
             UsageError: reasoning-gym refuses the settings, or they leave no problem for this split.
         """
-        source = self._dataset(0 if split == "test" else 1 + zlib.crc32(f"{self.name} {seed}".encode()) % 2**30)
         seen: set[str] = set()
         fruitless = 0
-        for index in range(_ENDLESS):
-            entry = source[index]
+        for entry in self._entries(0 if split == "test" else 1 + zlib.crc32(f"{self.name} {seed}".encode()) % 2**30):
             text = entry["question"]
             fruitless += 1
             if fruitless > _PATIENCE:
@@ -75,10 +75,16 @@ class Gym:
             if len(seen) >= self.test_tasks:
                 return
 
+    def _entries(self, seed: int) -> Iterator[Mapping[str, Any]]:
+        """reasoning-gym's entries without end, part after part."""
+        for part in itertools.count():
+            source = self._dataset(seed + part)
+            yield from (source[index] for index in range(_PART))
+
     def _dataset(self, seed: int) -> Any:
         import reasoning_gym  # type: ignore[import-untyped]
 
         try:
-            return reasoning_gym.create_dataset(self.name, size=_ENDLESS, seed=seed, **self.settings)
+            return reasoning_gym.create_dataset(self.name, size=_PART, seed=seed, **self.settings)
         except (TypeError, ValueError, AssertionError) as cause:
             raise UsageError(f"generator {self.name!r} refuses its settings: {cause}") from cause
