@@ -1,8 +1,7 @@
 """Many scoring processes and one queue: who gets what, what is too long, what is tried again, what is replaced.
 
 One thread owns the processes and never waits for any single one of them, so a hung or dying process delays nobody else,
-and callers on other threads (or an event loop) meet only futures. A process has one job at a time; the wall clock of a
-job starts when a process that has the domain open is given it.
+and callers on other threads (or an event loop) meet only futures.
 
 How a job ends: with a verdict of the domain; with a verdict *limit*, when the process used up the CPU time or memory that one
 verdict may have; or with an error, after one more try on a fresh process. What a job means is `scoring.py`'s.
@@ -20,59 +19,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
 
 from cascade_core.domain import DomainRef
 from cascade_core.errors import ScoringError
+from cascade_core.patience import Patience
 from cascade_core.process import Process, Reply
+from cascade_core.seat import Answer, Job, Seat
 from cascade_core.settings import Scoring
 
 _OPEN_SECONDS = 60.0  # at least, for an interpreter to start and a domain to import what it needs
 _CLOSE_SECONDS = 3.0  # for Domain.close
-_REMEMBER_SECONDS = 30.0  # how long a domain that could not be opened twice is not tried again
-_PATIENCE = 20  # failures of a domain in a row, after which a failure is not tried again
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What became of a job: JSON of the domain's own answer, or a `limit` note, or an `error`."""
-
-    body: bytes = b""
-    limit: str = ""
-    error: str = ""
-
-
-@dataclass(eq=False)
-class Job:
-    """One request for one domain. `kind` is that of `worker.REQUEST`."""
-
-    domain: str
-    kind: bytes
-    body: bytes
-    future: Future[Answer] = field(default_factory=Future)
-    cause: str = ""  # of the first failure; not empty means: only a fresh process may try again
-    running: bool = False
-
-    def claim(self) -> bool:
-        """Whether somebody still waits for it; from then on it cannot be cancelled."""
-        self.running = self.running or self.future.set_running_or_notify_cancel()
-        return self.running
-
-
-@dataclass(eq=False)
-class _Seat:
-    """A process, and what it is doing."""
-
-    process: Process
-    job: Job | None = None
-    opening: bool = False
-    deadline: float = 0.0
-    started_cpu: float = 0.0
-    domains: set[str] = field(default_factory=set)
-    fresh: bool = True
-    overdue: bool = False
-    gone: bool = False
 
 
 class Pool:
@@ -81,20 +37,14 @@ class Pool:
     def __init__(
         self, domains: Mapping[str, DomainRef], resources: Mapping[str, str], settings: Scoring, workers: int
     ) -> None:
-        self._domains, self._resources, self._settings, self._workers = (
-            dict(domains),
-            dict(resources),
-            settings,
-            workers,
-        )
+        self._domains, self._resources = dict(domains), dict(resources)
+        self._settings, self._workers = settings, workers
         self.overrides: dict[str, bool] = {}  # whether the domain has `rewards` of its own; known once it was open
         self._path = tuple(sys.path)  # as it is now: all processes of a pool see the same modules
         self._queue: deque[Job] = deque()
-        self._seats: list[_Seat] = []
-        self._leaving: list[tuple[_Seat, float]] = []  # processes on their way out, and when to kill them
-        self._unopenable: dict[str, tuple[float, str]] = {}
-        self._failures: dict[str, int] = {}  # in a row
-        self._stuck = (0.0, 0.0, "")  # no process could be started: since when, when to try again, why
+        self._seats: list[Seat] = []
+        self._leaving: list[tuple[Seat, float]] = []  # processes on their way out, and when to kill them
+        self._patience = Patience()
         self._looked = 0.0
         self._lock = threading.Lock()
         self._new: list[Job] = []
@@ -151,9 +101,9 @@ class Pool:
 
     def _pause(self) -> float:
         """Seconds until something must be looked at even if no process says anything."""
-        if any(seat.job for seat, _ in self._leaving):
+        if any(seat.busy for seat, _ in self._leaving):
             return 0.005
-        return 0.25 if self._leaving or self._queue or any(seat.job for seat in self._seats) else 5.0
+        return 0.1 if self._leaving or self._queue or any(seat.busy for seat in self._seats) else 5.0
 
     def _wait(self, seconds: float) -> None:
         for key, events in self._selector.select(seconds):
@@ -175,27 +125,31 @@ class Pool:
             if events & selectors.EVENT_READ:
                 self._hear(seat)
 
-    def _watch(self, seat: _Seat) -> None:
+    def _watch(self, seat: Seat) -> None:
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if seat.process.unsent else 0)
         self._selector.modify(seat.process.channel, events, (seat, False))
 
-    def _hear(self, seat: _Seat) -> None:
+    def _hear(self, seat: Seat) -> None:
         replies, ended = seat.process.receive()
         for reply in replies:
-            if seat.job is not None and not seat.gone:
-                self._take(seat, seat.job, reply)
+            if seat.busy and not seat.gone:
+                self._take(seat, reply)
         if ended and not seat.gone:
             self._dismiss(seat)
 
-    def _take(self, seat: _Seat, job: Job, reply: Reply) -> None:
+    def _take(self, seat: Seat, reply: Reply) -> None:
         if reply.kind == b"o":
-            seat.domains.add(job.domain)
-            self.overrides[job.domain] = json.loads(reply.body)["rewards"]
-            self._begin(seat, job)
+            job = seat.jobs[0]
+            if job is not None:
+                self.overrides[job.domain] = json.loads(reply.body)["rewards"]
+            seat.opened()
+            self._watch(seat)
             return
-        opening, seat.job, seat.opening = seat.opening, None, False
+        opening, job = seat.opening, seat.done()
         retire, text = reply.worn, reply.body.decode("utf-8", "replace")
-        if reply.kind == b"k":
+        if job is None:
+            pass  # taken back; whoever has it now answers for it
+        elif reply.kind == b"k":
             self._done(job, Answer(reply.body))
         elif reply.kind == b"l":
             self._done(job, Answer(limit=text))
@@ -204,43 +158,40 @@ class Pool:
         else:
             retire |= self._failed(job, text, opening)
         if retire:
+            self._queue.extendleft(reversed([job for job in seat.jobs if job is not None]))
+            seat.jobs.clear()
             self._retire(seat)
 
     def _done(self, job: Job, answer: Answer) -> None:
-        self._failures[job.domain] = 0
+        self._patience.judged(job.domain)
         job.future.set_result(answer)
 
     def _failed(self, job: Job, cause: str, opening: bool = False) -> bool:
         """Queues the job for a fresh process; false where this was that try, or the domain fails at everything."""
-        failures = self._failures.get(job.domain, 0)
-        if not job.cause and failures < _PATIENCE:
+        if not job.cause and self._patience.has_more(job.domain):
             job.cause = cause
             self._queue.appendleft(job)
             return True
-        self._failures[job.domain] = failures + 1
+        self._patience.failed(job.domain)
         if opening:
-            self._unopenable[job.domain] = (time.monotonic() + _REMEMBER_SECONDS, cause)
+            self._patience.unopenable(job.domain, cause)
         if job.cause:
             cause = f"{cause}, twice" if cause == job.cause else f"{job.cause}; on a fresh worker: {cause}"
         job.future.set_result(Answer(error=cause))
         return False
 
     def _assign(self) -> None:
-        """Gives queued jobs to idle processes, and starts those that are missing."""
-        idle = [seat for seat in self._seats if seat.job is None]
+        """Gives queued jobs to idle processes, starts those that are missing, and gives the rest ahead."""
+        idle = [seat for seat in self._seats if not seat.busy]
         waiting: list[Job] = []
         while self._queue and (idle or len(self._seats) < self._workers):
             job = self._queue.popleft()
-            if not job.claim() or self._refused(job):
+            if not job.claim():
                 continue
-            able = [seat for seat in idle if seat.fresh or not job.cause]
-            if able:
-                seat: _Seat | None = min(able, key=lambda seat: (job.domain not in seat.domains, not seat.fresh))
-                idle.remove(seat)  # type: ignore[arg-type]
-            else:
-                if len(self._seats) >= self._workers:  # none of the idle ones is fresh, and the job needs one that is
-                    self._retire(idle.pop())
-                seat = self._start()
+            if refusal := self._patience.refusal(job.domain):
+                job.future.set_result(Answer(error=refusal))
+                continue
+            seat = self._seat_for(job, idle)
             if seat is not None:
                 self._give(seat, job)
                 continue
@@ -248,80 +199,90 @@ class Pool:
             if not idle:
                 break
         self._queue.extendleft(reversed(waiting))
+        if self._queue and not idle:
+            self._give_ahead()
 
-    def _refused(self, job: Job) -> bool:
-        """Answers at once where the domain, or any process at all, was found not to start."""
-        now = time.monotonic()
-        until, cause = self._unopenable.get(job.domain, (0.0, ""))
-        since, _, why = self._stuck
-        if now >= until:
-            cause = f"no worker can be started: {why}" if why and now > since + _REMEMBER_SECONDS else ""
-        if cause:
-            job.future.set_result(Answer(error=cause))
-        return bool(cause)
+    def _seat_for(self, job: Job, idle: list[Seat]) -> Seat | None:
+        able = [seat for seat in idle if seat.fresh or not job.cause]
+        if able:
+            seat = min(able, key=lambda seat: (job.domain not in seat.domains, not seat.fresh))
+            idle.remove(seat)
+            return seat
+        if len(self._seats) >= self._workers:  # none of the idle ones is fresh, and the job needs one that is
+            self._retire(idle.pop())
+        return self._start()
 
-    def _start(self) -> _Seat | None:
-        now = time.monotonic()
-        since, again, _ = self._stuck
-        if len(self._seats) >= self._workers or now < again:
+    def _give_ahead(self) -> None:
+        """Deals jobs round to processes that are quick, in order, until one cannot be given or all have enough."""
+        takers = [seat for seat in self._seats if seat.room() > 0]
+        while takers and self._queue:
+            for seat in list(takers):
+                job = self._queue[0] if self._queue else None
+                if job is None or job.cause or job.domain not in seat.domains:
+                    return
+                self._queue.popleft()
+                if job.claim():
+                    seat.give(job)
+                    self._watch(seat)
+                if seat.room() <= 0:
+                    takers.remove(seat)
+
+    def _start(self) -> Seat | None:
+        if len(self._seats) >= self._workers or not self._patience.may_start():
             return None
         try:
-            seat = _Seat(Process(self._settings.cpu_seconds, self._settings.memory_mib, self._path))
+            process = Process(self._settings.cpu_seconds, self._settings.memory_mib, self._path)
         except OSError as cause:
-            self._stuck = (since or now, now + 1.0, str(cause))
+            self._patience.started(str(cause))
             return None
-        self._stuck = (0.0, 0.0, "")
+        self._patience.started()
+        seat = Seat(process, self._settings.wall_seconds)
         self._seats.append(seat)
         self._selector.register(seat.process.channel, selectors.EVENT_READ, (seat, False))
         self._selector.register(seat.process.noise, selectors.EVENT_READ, (seat, True))
         return seat
 
-    def _give(self, seat: _Seat, job: Job) -> None:
-        seat.job = job
+    def _give(self, seat: Seat, job: Job) -> None:
         if job.domain in seat.domains:
-            self._begin(seat, job)
-            return
-        seat.opening = True
-        seat.deadline = time.monotonic() + max(_OPEN_SECONDS, self._settings.wall_seconds)
-        ref = dataclasses.asdict(self._domains[job.domain])
-        self._send(seat, b"o", json.dumps({"domain": job.domain, "ref": ref, "resources": self._resources}).encode())
-
-    def _begin(self, seat: _Seat, job: Job) -> None:
-        seat.opening = seat.fresh = False
-        seat.started_cpu = seat.process.cpu
-        seat.deadline = time.monotonic() + self._settings.wall_seconds
-        self._send(seat, job.kind, job.body)
-
-    def _send(self, seat: _Seat, kind: bytes, body: bytes) -> None:
-        seat.process.send(kind, body)
-        if seat.process.unsent:
-            self._watch(seat)
+            seat.give(job)
+        else:
+            ref = dataclasses.asdict(self._domains[job.domain])
+            request = json.dumps({"domain": job.domain, "ref": ref, "resources": self._resources}).encode()
+            seat.open(job, request, max(_OPEN_SECONDS, self._settings.wall_seconds))
+        self._watch(seat)
 
     def _look(self) -> None:
-        """Now and then: what is overdue, and what died without closing its channel."""
+        """Now and then: what is overdue, what died without closing its channel, and who waits behind a slow job."""
         now = time.monotonic()
-        if now < self._looked + 0.1:
+        if now < self._looked + 0.05:
             return
         self._looked = now
-        for seat in [seat for seat in self._seats if seat.job is not None]:
+        for seat in [seat for seat in self._seats if seat.busy]:
             seat.overdue = now > seat.deadline
-            if seat.overdue or seat.process.reap():
+            if not seat.overdue and seat.process.reap():
+                self._hear(seat)  # its last words
+            if not seat.gone and (seat.overdue or seat.process.status is not None):
                 self._dismiss(seat)
+        others = len(self._seats) < self._workers or not all(seat.busy for seat in self._seats)
+        for seat in self._seats if others and not self._queue else ():
+            if seat.is_slow(now):
+                self._queue.extendleft(reversed(seat.followers()))
         for seat, deadline in self._leaving:
             if now > deadline:
                 seat.process.kill()
 
-    def _dismiss(self, seat: _Seat) -> None:
-        """Kills a process; its job is settled when its CPU time is known."""
+    def _dismiss(self, seat: Seat) -> None:
+        """Kills a process; its running job is settled when its CPU time is known, others never began."""
+        self._queue.extendleft(reversed(seat.followers()))
         self._release(seat)
         seat.process.kill()
 
-    def _retire(self, seat: _Seat) -> None:
+    def _retire(self, seat: Seat) -> None:
         """Lets a process without a job close its domains and end."""
         self._release(seat)
         seat.process.hang_up()
 
-    def _release(self, seat: _Seat) -> None:
+    def _release(self, seat: Seat) -> None:
         """Frees the seat of a process that is on its way out."""
         seat.gone = True
         self._seats.remove(seat)
@@ -339,15 +300,17 @@ class Pool:
                 self._leaving.append((seat, deadline))
                 continue
             seat.process.dispose()
-            if seat.job is not None:
-                self._settle(seat, seat.job)
+            job = seat.jobs[0] if seat.busy else None
+            seat.jobs.clear()
+            if job is not None:
+                self._settle(seat, job)
 
-    def _settle(self, seat: _Seat, job: Job) -> None:
+    def _settle(self, seat: Seat, job: Job) -> None:
         limit = self._settings.cpu_seconds
         if seat.opening:
             told = f"it takes more than {_OPEN_SECONDS:g} s" if seat.overdue else seat.process.death
             self._failed(job, f"domain {self._domains[job.domain].name!r} cannot be opened: {told}", opening=True)
-        elif seat.process.cpu - seat.started_cpu >= limit:
+        elif seat.used_cpu >= limit:
             self._done(job, Answer(limit=f"limit: {limit:g} s of CPU time"))
         elif seat.overdue:
             self._failed(job, f"no verdict within {self._settings.wall_seconds:g} s")
@@ -358,15 +321,16 @@ class Pool:
         with self._lock:
             self._closing = True
         seats = [*self._seats, *(seat for seat, _ in self._leaving)]
-        for job in [*self._queue, *self._new, *(seat.job for seat in seats if seat.job)]:
+        given = [job for seat in seats for job in seat.jobs if job is not None]
+        for job in [*given, *self._queue, *self._new]:
             if job.claim():
                 job.future.set_exception(ScoringError("this scorer was closed"))
         for seat in list(self._seats):
             self._retire(seat)
         for seat in seats:
-            if seat.job is not None:
+            if seat.busy:
                 seat.process.kill()
-                seat.job = None
+                seat.jobs.clear()
         while self._leaving:
             self._bury()
             for seat, deadline in self._leaving:

@@ -82,7 +82,7 @@ class Process:
         self.channel.setblocking(False)
         self.noise = noise  # what it prints, to be read by `drain`
         self.status: int | None = None
-        self.cpu = 0.0  # seconds, of the whole process: at its last reply, or when it ended
+        self.cpu = self.total_cpu = 0.0  # seconds of the whole process: at its last reply; when it had ended
         self._inbox, self._outbox, self._tail = bytearray(), bytearray(), bytearray()
 
     @property
@@ -142,7 +142,7 @@ class Process:
                 os.killpg(self._popen.pid, signal.SIGKILL)
 
     def reap(self) -> bool:
-        """Whether the process has ended; then `status`, `cpu` and `death` are final."""
+        """Whether the process has ended; then `status`, `total_cpu` and `death` are final."""
         if self.status is not None:
             return True
         try:
@@ -153,7 +153,7 @@ class Process:
             return False
         self.status = self._popen.returncode = os.waitstatus_to_exitcode(status)
         if usage is not None:
-            self.cpu = usage.ru_utime + usage.ru_stime
+            self.total_cpu = usage.ru_utime + usage.ru_stime
         return True
 
     def hang_up(self) -> None:

@@ -22,8 +22,9 @@ from typing import Any
 
 from cascade_core.domain import BatchStats, DomainRef, Score
 from cascade_core.errors import ScoringError
-from cascade_core.pool import Answer, Job, Pool
+from cascade_core.pool import Pool
 from cascade_core.rows import Row, json_score
+from cascade_core.seat import Answer, Job
 from cascade_core.settings import Scoring
 
 _JUDGED = ("id", "prompt", "answer", "mode", "source", "meta", "response", "prefill", "truncated")

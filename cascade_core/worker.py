@@ -50,10 +50,11 @@ def main(descriptor: int, parent: int, cpu_seconds: float, memory_mib: int) -> N
     _prepare(parent)
     with socket.socket(fileno=descriptor) as channel:
         host = Host(cpu_seconds, memory_mib * 2**20)
-        for kind, body in _requests(channel):
-            outcome, text, worn = host.answer(kind, body)
-            data = text.encode("utf-8", "backslashreplace")
-            channel.sendall(REPLY.pack(outcome, cpu(), worn, len(data)) + data)
+        with contextlib.suppress(ConnectionError):  # nobody wants the answer any more
+            for kind, body in _requests(channel):
+                outcome, text, worn = host.answer(kind, body)
+                data = text.encode("utf-8", "backslashreplace")
+                channel.sendall(REPLY.pack(outcome, cpu(), worn, len(data)) + data)
         host.close()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -175,6 +176,61 @@ def test_a_hanging_sample_delays_no_other():
         futures = [scorer.submit(row("hang"))] + [scorer.submit(row("right", str(i))) for i in range(50)]
         assert [future.result(timeout=20).value for future in futures[1:]] == [1.0] * 50
         assert not futures[0].done()
+
+
+def quick(count, prefix="q"):
+    return [row("right", f"{prefix}{i}") for i in range(count)]
+
+
+def test_samples_given_ahead_to_a_process_that_hangs_are_judged_by_others():
+    with faulty_scorer(wall_seconds=60.0) as scorer:
+        scorer.score(quick(300, "warm"))  # verdicts come quickly, so that processes are given samples ahead
+        hanging = scorer.submit(row("hang"))
+        futures = [scorer.submit(one) for one in quick(300)]
+        assert [future.result(timeout=20).value for future in futures] == [1.0] * 300
+        assert not hanging.done()
+
+
+@pytest.mark.parametrize("action", ["sigkill", "exit", "memory", "raise"])
+def test_samples_given_ahead_to_a_process_that_dies_are_judged_by_others(action):
+    rows = quick(300)
+    rows[150:150] = [row(action, "bad")]
+    with faulty_scorer(memory_mib=64) as scorer:
+        scorer.score(quick(300, "warm"))
+        found = scorer.score(rows)
+    assert [score.value for score in found] == [1.0] * 150 + [0.0] + [1.0] * 150
+    assert [i for i, score in enumerate(found) if score.error or score.note] == [150]
+
+
+OUTCOMES = {
+    "right": "1.0",
+    "wrong": "0.0",
+    "sleep 0.02": "1.0",
+    "burn 0.02": "1.0",
+    "shown": "1.0",
+    "noise": "1.0",
+    "thread": "1.0",
+    "burn 0.9": "limit",
+    "memory": "limit",
+    "spin": "limit",
+    "raise": "error",
+    "task": "error",
+    "systemexit": "error",
+    "sigkill": "error",
+    "exit": "error",
+    "none": "error",
+}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_mixture_of_faults_gives_a_sample_the_verdict_of_another(seed):
+    chance = random.Random(seed)
+    weights = [40, 40, 10, 10, 10, 2, 2, *[1] * 9]
+    responses = chance.choices(list(OUTCOMES), weights, k=200)
+    with faulty_scorer(cpu_seconds=0.6, wall_seconds=60.0, memory_mib=64) as scorer:
+        found = scorer.score([row(response, str(i)) for i, response in enumerate(responses)])
+    told = ["error" if s.error else "limit" if s.is_limit else str(s.value) for s in found]
+    assert told == [OUTCOMES[response] for response in responses]
 
 
 def test_more_hung_samples_than_processes_do_not_use_up_the_pool():
