@@ -23,7 +23,7 @@ _NEVER_LAST = listed("""
 mr mrs ms dr prof rev gen sen rep gov capt cpt lt col sgt maj cmdr adm hon messrs mme mlle mt e.g i.e eg ie cf vs viz
 approx dept est min max tel incl excl resp bzw ggf evtl inkl z.b d.h
 """)
-_MAYBE_LAST = listed("st ave blvd rd inc ltd co corp bros jr sr sra srta ph.d m.d al ed eds usw")
+_MAYBE_LAST = listed("st ave blvd rd inc ltd co corp bros jr sr sra srta ph.d m.d al ed eds usw tbsp tsp oz lb lbs ft hr hrs yr yrs")
 _LAST_BEFORE_CAPITAL = listed("etc a.m p.m am pm")
 _BEFORE_NUMBER = listed("""
 no nos nr fig figs vol pp ch sec eq art jan feb mar apr jun jul aug sep sept oct nov dec approx ca circa
@@ -139,7 +139,7 @@ def _ends(text: str, stop: regex.Match[str], mixed: bool) -> bool:
     if any(char in "\"'”’»" for char in stop["closers"]) and goes_on and mixed:
         return False
     if run == ".":
-        return _period_ends(text, stop.start(), next_word)
+        return _period_ends(text, stop.start(), next_word, mixed)
     return not (goes_on and not set(run) - set(".…"))
 
 
@@ -152,7 +152,7 @@ def _is_missing_space(text: str, stop: regex.Match[str], run: str) -> bool:
     return before.islower() and before.isalpha() and after[:1].isupper() and (after[1:].islower() or run != ".")
 
 
-def _period_ends(text: str, at: int, next_word: str) -> bool:
+def _period_ends(text: str, at: int, next_word: str, mixed: bool) -> bool:
     """Whether the single period at `at`, with a space behind it, ends a sentence."""
     match = _TOKEN_BEFORE.search(text, max(0, at - 26), at)
     token = match.group() if match else ""
@@ -171,4 +171,6 @@ def _period_ends(text: str, at: int, next_word: str) -> bool:
     is_dotted = "." in low and all(len(part) == 1 and part.isalpha() for part in low.split("."))
     if low in _MAYBE_LAST or is_initial or is_dotted:
         return is_capital and following in _STARTERS
+    if len(token) == 1 and token.islower() and mixed:
+        return is_capital and len(next_word) > 1
     return True

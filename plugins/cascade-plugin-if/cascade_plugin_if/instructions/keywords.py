@@ -36,6 +36,7 @@ _APOSTROPHE = regex.compile("['’ʼ‘＇]")
 _GOES_ON = rf"(?!{_WORD})(?!['](?!s(?!{_WORD}))\p{{L}})(?!\+\+|#)"
 _MARKS = regex.compile(r"\*++|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`++|~~")
 # The second halves of English contractions are no words of their own; `l'été` is two.
+_ACRONYM = regex.compile(r"(?<!\w)\w\.\w\.$")
 _CLITICS = frozenset(("s", "t", "d", "m", "re", "ve", "ll"))
 _SHAPERS = str.maketrans({"\u200c": None, "\u200d": None, "’": "'", "ʼ": "'", "‘": "'", "＇": "'", "‐": "-", "‑": "-"})
 
@@ -51,6 +52,8 @@ def pattern(keyword: str) -> regex.Pattern[str]:
     parts = fold(unicodedata.normalize("NFC", keyword)).split()
     body = r"\s++".join(regex.escape(part, literal_spaces=True) for part in parts)
     left = r"(?<!\w')" if " ".join(parts) in _CLITICS else ""
+    if _ACRONYM.search(parts[-1]):  # `U.S.` is no part of `U.S.A.`
+        return regex.compile(r"(?<!\w\.)" + left + _left(parts[0][0]) + body + r"(?!\w\.)" + _right(parts[-1][-1]))
     return regex.compile(left + _left(parts[0][0]) + body + _right(parts[-1][-1]))
 
 
@@ -63,14 +66,14 @@ def _left(char: str) -> str:
     if is_spaceless(char) or not regex.match(_WORD, char):
         return ""
     if char.isdigit():
-        return rf"(?<!{_WORD})(?<!\d[.,])"
+        return rf"(?<!{_WORD})(?<!\d[.,:/])"
     return rf"(?<!{_WORD})"
 
 
 def _right(char: str) -> str:
     if regex.match(rf"[{_SPACELESS}\p{{Hangul}}]", char) or not regex.match(_WORD, char):
         return r"(?!\p{M})" if regex.match(_WORD, char) else ""
-    return _GOES_ON + (r"(?![.,]\d)" if char.isdigit() else "")
+    return _GOES_ON + (r"(?![.,:/]\d)" if char.isdigit() else "")
 
 
 def occurrences(reading: Reading, keyword: str) -> int:
