@@ -85,7 +85,7 @@ class MathDomain(Domain):
         self._fields = Fields(self.prompt_field, self.answer_field, self.id_field, self.response_field)
 
     def _read_generator(self) -> Arithmetic | Gym | None:
-        if self.data:
+        if self.data or (self.eval_data and not self.generator):
             return None
         options = dict(self.generator) or {"name": ARITHMETIC}
         if options.get("name") == ARITHMETIC:
@@ -110,6 +110,8 @@ class MathDomain(Domain):
             return files.problems([source for sources in named.values() for source in sources], self._fields)
         if self._generator is not None:
             return self._without(self._generator.problems(split, seed), named, split)
+        if not self.data:
+            raise UsageError("domain 'math' has only 'eval_data': set 'data' or 'generator' to train")
         train = files.problems(_listed(self.data), self._fields)
         if named:
             return self._without(train, named, split)

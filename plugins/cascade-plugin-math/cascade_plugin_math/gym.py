@@ -78,7 +78,7 @@ class Gym:
     def _entries(self, seed: int) -> Iterator[Mapping[str, Any]]:
         """reasoning-gym's entries without end, part after part."""
         for part in itertools.count():
-            source = self._dataset(seed + part)
+            source = self._dataset(seed + part * _PART)  # entry i of a data set is drawn from its seed + i
             yield from (source[index] for index in range(_PART))
 
     def _dataset(self, seed: int) -> Any:

@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 
 import pytest
+from cascade_plugin_math.domain import MathDomain
+from cascade_plugin_math.verifier.policy import Policy
+from cascade_plugin_math.verifier.verdict import judge
 from math_siblings import cases as siblings
 
 from cascade_core import Response, Task
 from cascade_core.errors import TaskError
-from cascade_plugin_math.domain import MathDomain
-from cascade_plugin_math.verifier.policy import Policy
-from cascade_plugin_math.verifier.verdict import judge
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "data" / "math_cases.jsonl").read_text().splitlines()]
 # Debatable rows that our written policy (docs/decisions.md) decides the other way.
@@ -34,7 +34,10 @@ def text_of(given, name):
 def verdict_on(row):
     given = row["input"]
     task = Task(
-        row["id"], given.get("problem", ""), {"label": text_of(given, "label"), **given.get("policy", {})}, source="cases"
+        row["id"],
+        given.get("problem", ""),
+        {"label": text_of(given, "label"), **given.get("policy", {})},
+        source="cases",
     )
     try:
         score = DOMAIN.score(task, Response(text_of(given, "response")))
@@ -127,7 +130,9 @@ def test_a_hostile_response_is_wrong_and_costs_little(name, label):
     assert time.process_time() - begun < MOST_SECONDS
 
 
-@pytest.mark.parametrize("label", ["9" * 60_000, "\\frac{1}{" * 300 + "2" + "}" * 300, "9^{9^{9^9}}", "1" + "+1" * 3_000])
+@pytest.mark.parametrize(
+    "label", ["9" * 60_000, "\\frac{1}{" * 300 + "2" + "}" * 300, "9^{9^{9^9}}", "1" + "+1" * 3_000]
+)
 def test_a_huge_label_is_matched_by_its_own_text(label):
     begun = time.process_time()
     assert judge(f"\\boxed{{{label}}}", label).right

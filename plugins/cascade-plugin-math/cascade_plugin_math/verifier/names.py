@@ -103,7 +103,9 @@ def is_plain_number(node: Node) -> bool:
 
     A sign, a fraction of two literals in lowest terms, a percent sign, a mixed number and a unit are no operations.
     """
-    if node.op in ("neg", "percent", "degree"):
+    if node.op == "neg":
+        return node.args[0].op != "neg" and is_plain_number(node.args[0])
+    if node.op in ("percent", "degree"):
         return is_plain_number(node.args[0])
     if node.op in ("num", "based"):
         return True
@@ -112,5 +114,5 @@ def is_plain_number(node: Node) -> bool:
         if bottom.op == "word":
             return is_plain_number(top)
         value = rational(make("mul", top, bottom)) if bottom.op == "inv" and bottom.args[0].op == "num" else None
-        return value is not None and top.op in ("num", "neg") and value.denominator == bottom.args[0].value
+        return value is not None and top.op in ("num", "neg") and value.denominator == bottom.args[0].value != 1
     return False

@@ -86,7 +86,7 @@ def read(text: str, at: int, *, inside: bool, comma: bool, signed_exponent: bool
 
 def _digits(text: str, at: int, inside: bool, comma: bool) -> tuple[str, str, int]:
     grouped = (_GROUPED_COMMA if comma else _GROUPED_INSIDE if inside else _GROUPED).match(text, at)
-    if grouped:
+    if grouped and not (grouped[1] == " " and text[grouped.end() :].lstrip().startswith("/")):
         whole = grouped[0][: grouped.start(2) - at - 1] if grouped[2] else grouped[0]
         return re.sub(r"\D", "", whole), grouped[2] or "", grouped.end()
     braced = _COMMA_IN_BRACES.match(text, at)

@@ -19,6 +19,7 @@ from cascade_plugin_math.verifier.numeric import Evaluator, Undefined
 
 ANY = "·"
 DIGITS = 60
+MAX_SIZE = 400
 _ORDER = ("<", "<=", ">", ">=", "!=")
 _GRID = [Fraction(n, 8) + Fraction(1, 97) for n in range(-160, 161)] + [
     Fraction(s * 3**k) for k in range(3, 9) for s in (1, -1)
@@ -65,6 +66,8 @@ def same(label: Node, answer: Node) -> bool:
     Raises:
         TooMuch: it cannot be told within the bounds of this package.
     """
+    if any(sum(1 for _ in walk(side)) > MAX_SIZE for side in (label, answer)):
+        raise TooMuch("a set of too many parts")
     left, right = _subject(label), _subject(answer)
     named = {name for name in (left, right) if name != ANY}
     if len(named) > 1 and _free(label) != _free(answer):

@@ -27,7 +27,7 @@ from cascade_plugin_math.verifier.vocabulary import (
     UPRIGHT,
 )
 
-MAX_TOKENS = 4_000
+MAX_TOKENS = 2_000
 _KEYWORDS = {"or", "and", "not", "mod", "for", "if", "where", "when", "in", "per", "with"}
 _COMMAND = re.compile(r"\\([A-Za-z]+\*?|.)", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z]+")
