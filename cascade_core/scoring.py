@@ -15,8 +15,9 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import asdict
+from itertools import islice
 from types import TracebackType
 from typing import Any
 
@@ -29,6 +30,9 @@ from cascade_core.settings import Scoring
 
 _JUDGED = ("id", "prompt", "answer", "mode", "source", "meta", "response", "prefill", "truncated")
 """The fields that a verdict may depend on. Rows that agree in them are one sample."""
+
+
+_BATCH = 128
 
 
 class Scorer:
@@ -67,13 +71,17 @@ class Scorer:
             ScoringError: the scorer is closed, before or meanwhile.
         """
         known: dict[bytes, Job] = {}
-        verdicts = [_request(row, self.domains, known) for row in rows]
-        self._pool.submit(list(known.values()))
+        verdicts: list[Score | Job] = []
         try:
+            for start in range(0, len(rows), _BATCH):  # the first are judged while the last are still being prepared
+                before = len(known)
+                verdicts += [_request(row, self.domains, known) for row in rows[start : start + _BATCH]]
+                self._pool.submit(list(islice(known.values(), before, None)))
+            wait([job.future for job in known.values()])  # once, not once for each
             return [_verdict(verdict) for verdict in verdicts]
         finally:
             for job in known.values():
-                job.future.cancel()  # of no effect but when the loop above was interrupted
+                job.future.cancel()  # of no effect but when interrupted
 
     def stream(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Row, Score]]:
         """Rows with their scores, in order, as they come; reads at most a few dozen rows ahead.

@@ -43,6 +43,7 @@ Kinds: `o` opened and `k` done (body: JSON), `l` a limit was reached, `t` the ta
 Outcome = tuple[bytes, str, bool]  # kind, body, worn out
 
 _PR_SET_PDEATHSIG = 1
+_PAGE = resource.getpagesize()
 
 
 def main(descriptor: int, parent: int, cpu_seconds: float, memory_mib: int) -> None:
@@ -121,6 +122,8 @@ class Host:
                 traceback.print_exc()
 
     def _open(self, request: dict[str, Any]) -> Outcome:
+        _limit(resource.RLIMIT_DATA, resource.RLIM_INFINITY)
+        _limit(resource.RLIMIT_CPU, resource.RLIM_INFINITY)
         try:
             domain = _build(DomainRef(**request["ref"]))
             domain.open(request["resources"])
@@ -130,7 +133,7 @@ class Host:
         return b"o", json.dumps({"rewards": type(domain).rewards is not Domain.rewards}), False
 
     def _limited(self, call: Callable[[], str]) -> Outcome:
-        """Runs `call` under both limits."""
+        """Runs `call` under both limits, which stay until the next call or until a domain is opened."""
         held, used = _held(), cpu()
         self._base = held if self._base is None else self._base
         worn = held - self._base > self._memory  # what earlier calls left behind is about to crowd the machine
@@ -144,9 +147,6 @@ class Host:
             outcome = (b"t", _line(cause), worn)
         except BaseException as cause:  # noqa: BLE001 - SystemExit and the like must not end the process
             outcome = (b"e", told(cause), worn)
-        finally:
-            _limit(resource.RLIMIT_DATA, resource.RLIM_INFINITY)
-            _limit(resource.RLIMIT_CPU, resource.RLIM_INFINITY)
         if cpu() - used > self._cpu_seconds:
             return b"l", f"limit: {self._cpu_seconds:g} s of CPU time", worn
         return outcome
@@ -175,8 +175,8 @@ def _limit(which: int, value: int) -> None:
 
 def _held() -> int:
     """Bytes that `RLIMIT_DATA` counts against this process; 0 where the system does not say."""
-    with contextlib.suppress(OSError):
-        return int(Path("/proc/self/statm").read_bytes().split()[5]) * resource.getpagesize()
+    with contextlib.suppress(OSError), open("/proc/self/statm", "rb", buffering=0) as pages:  # noqa: PTH123 - quicker
+        return int(pages.read(256).split()[5]) * _PAGE
     return 0
 
 
