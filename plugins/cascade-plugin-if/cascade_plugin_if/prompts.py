@@ -26,7 +26,8 @@ FORMS = (
     "Plan a school trip that ends at {topic}.",
 )
 TOPICS = tuple(
-    """an old lighthouse|the night train|a garden of herbs|the village bakery|a broken clock|the river ferry
+    topic.strip()
+    for topic in """an old lighthouse|the night train|a garden of herbs|the village bakery|a broken clock|the river ferry
     a paper lantern|the mountain hut|a lost umbrella|the music school|a wooden bridge|the winter market
     a blue bicycle|the harbour crane|a talking parrot|the town library|a field of sunflowers|the desert road
     a rusty telescope|the corner tea house|a stubborn donkey|the city fountain|a box of letters|the glass workshop
@@ -46,7 +47,7 @@ class Base:
 
 def draw(rng: Random) -> Base:
     """One of the base prompts."""
-    topic = rng.choice(TOPICS).strip()
+    topic = rng.choice(TOPICS)
     return Base(rng.choice(FORMS).format(topic=topic), topic)
 
 
