@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from cascade_plugin_math.verifier import polynomial
 from cascade_plugin_math.verifier.exact import rational
 from cascade_plugin_math.verifier.node import Node, TooMuch, canonical, symbols, walk
 from cascade_plugin_math.verifier.numeric import Evaluator, Undefined
@@ -53,7 +54,22 @@ def equal(label: Node, answer: Node, context: Context) -> bool:
         return _close(label, answer, left, right, context.policy)
     if left is not None and right is None and _undefined_constant(answer):
         return False
-    return _same_values(label, answer, context)
+    as_quotients = _same_quotients(label, answer, context)
+    return _same_values(label, answer, context) if as_quotients is None else as_quotients
+
+
+def _same_quotients(label: Node, answer: Node, context: Context) -> bool | None:
+    """Whether two quotients of polynomials are the same, exactly; `None` where they are none, or too large."""
+    loose = context.policy.rel_tol or context.policy.abs_tol or context.policy.decimals != "exact"
+    if loose or _double(label, answer) or not symbols(label) | symbols(answer):
+        return None
+    try:
+        left, right = polynomial.quotient(label), polynomial.quotient(answer)
+        if left is None or right is None:
+            return None
+        return polynomial.times(left[0], right[1]) == polynomial.times(right[0], left[1])
+    except TooMuch:
+        return None
 
 
 def _infinite(node: Node) -> int | None:
