@@ -37,7 +37,7 @@ def _marker(marker: str) -> regex.Pattern[str]:
 
 
 def _postscript(reading: Reading, args: Args) -> bool:
-    """The marker starts a line or follows a sentence; text follows it, and more text stands before it than after."""
+    """The marker starts a line or follows a sentence; text follows it, and no more text stands in later paragraphs than before it."""
     pattern = _marker(args["postscript_marker"])
     lines = reading.prose_lines
     counts = [len(words(line)) for line in lines]
@@ -47,7 +47,7 @@ def _postscript(reading: Reading, args: Args) -> bool:
         if match:
             ahead = before + len(words(line[: match.start()]))
             own, later = _own_and_later(line[match.end() :], lines, counts, number)
-            if own and ahead and later < ahead:
+            if own and ahead and later <= ahead:
                 return True
         before += counts[number]
     return False
