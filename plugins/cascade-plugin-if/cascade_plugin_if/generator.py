@@ -88,11 +88,10 @@ def _families(value: Any) -> tuple[str, ...]:
     for name in value:
         ids = [id for id in REGISTRY if name in (id, id.split(":")[0])]
         if not ids:
-            near = difflib.get_close_matches(str(name), REGISTRY, n=1, cutoff=0.3)
-            raise UsageError(
-                f"domain 'if': generator families has {name!r}, which is no id or group of IFEval, "
-                f"nearest is {near[0] if near else 'none'!r}"
-            )
+            groups = sorted({id.split(":")[0] for id in REGISTRY})
+            near = difflib.get_close_matches(str(name), [*groups, *REGISTRY], n=1)
+            hint = f"nearest is {near[0]!r}" if near else f"groups are {', '.join(groups)}"
+            raise UsageError(f"domain 'if': generator families has {name!r}, which is no id or group of IFEval, {hint}")
         found += ids
     return tuple(dict.fromkeys(found))
 
