@@ -216,6 +216,18 @@ def test_the_same_step_is_stored_as_the_same_bytes(judge, tmp_path):
     assert path.read_bytes() == first
 
 
+def test_a_reward_beyond_all_measure_is_a_failure_of_its_sample(judge):
+    judged = judge().judge(0, [row("a", "huge"), row("a", "right"), row("a", "wrong")])
+    assert column(judged, "masked") == ["error", "", ""]
+    assert "reward 1e+200 is out of range" in judged.rows[0]["score"]["error"]
+
+
+def test_a_step_without_samples_is_stored_as_such(judge, tmp_path):
+    judged = judge().judge(0, [])
+    assert (judged.rows, judged.metrics["total"]) == ([], 0)
+    assert (tmp_path / "rollouts/step-00000.jsonl").read_text() == ""
+
+
 def test_rows_are_given_back_in_their_order_with_unknown_fields(judge):
     rows = [row("ab"[i % 2], "right", sample=i, extra={"kept": i}) for i in range(9)]
     judged = judge().judge(0, rows)

@@ -222,7 +222,7 @@ OUTCOMES = {
 }
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_no_mixture_of_faults_gives_a_sample_the_verdict_of_another(seed):
     chance = random.Random(seed)
     weights = [40, 40, 10, 10, 10, 2, 2, *[1] * 9]
@@ -588,6 +588,35 @@ def test_a_process_that_grows_is_replaced_and_judges_go_on(tmp_path):
         found = scorer.score([row("leak", str(i)) for i in range(8)])
     assert [score.value for score in found] == [1.0] * 8
     assert len(events(tmp_path / "log", "open")) > 1
+
+
+def test_a_machine_without_room_for_a_process_is_waited_for(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import os, resource, signal, time
+            from cascade_core.domain import DomainRef
+            from cascade_core.scoring import Scorer
+            from cascade_core.settings import Scoring
+            row = {{"domain": "f", "id": "t", "prompt": "p", "response": "right"}}
+            log = {str(tmp_path / "log")!r}
+            with Scorer({{"f": DomainRef("faulty", {{"log": log}})}}, Scoring(workers=1)) as scorer:
+                scorer.score([row])
+                os.kill(int(open(log).read().split()[0]), signal.SIGKILL)
+                time.sleep(0.5)
+                soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+                future = scorer.submit(row)
+                time.sleep(1.5)
+                assert not future.done()
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+                assert future.result(timeout=30).value == 1.0
+            """
+        )
+    )
+    environment = {**os.environ, "PYTHONPATH": str(EXTENSION)}
+    assert subprocess.run([sys.executable, script], env=environment, timeout=90).returncode == 0
 
 
 def test_settings_decide_how_many_processes_there_are(tmp_path):

@@ -90,6 +90,7 @@ ACTIONS: dict[str, Callable[[], Any]] = {
     "exit": lambda: os._exit(0),
     "float": lambda: 1.0,
     "hang": lambda: time.sleep(600),
+    "huge": lambda: Score(1.0, reward=1e200),
     "interrupt": _raise(KeyboardInterrupt()),
     "leak": _leak,
     "memory": _hoard,
