@@ -5,8 +5,8 @@ each batch, and prints for each RL stage, on the held-out tasks that no stage tr
 
 - the paired difference to the stage before and to SFT, with 95 % intervals, for its own and for the other domain;
 - the same difference under greedy decoding: what a sampled gain has beyond it is sharpening, not new skill;
-- for math, the same difference when an unboxed answer counts too (`answer: stated`): what the boxed gain has beyond it is
-  format.
+- for math, the same differences when an unboxed answer counts too (`answer: stated`): what the boxed gain has beyond them
+  is format.
 
     python benchmarks/quickstart_study.py --seeds 1 2 3 --folder runs/study
 
@@ -38,7 +38,9 @@ STAGES = {"sft": "01-sft", "if": "02-if", "math": "03-math"}
 
 
 def run(folder: Path, seed: int, extra: Sequence[str]) -> None:
-    """One run of the quickstart, resumed where it was."""
+    """One run of the quickstart; one that is finished is left as it is, whatever has changed since."""
+    if (folder / "stages" / STAGES["math"] / "metrics.json").exists():
+        return
     command = [
         str(Path(sys.executable).with_name("cascade")),
         "run",
@@ -72,11 +74,10 @@ def greedy(folder: Path, stage: str, benchmark: str) -> list[Row]:
     return list(rows.read(path))
 
 
-def stated(folder: Path, stage: str) -> list[Row]:
-    """The run's own math answers, judged where an unboxed answer counts."""
+def stated(drawn: list[Row]) -> list[Row]:
+    """Math answers, judged where an unboxed answer counts."""
     spec = load(SPEC)
     ref = registry().reference("math", {**spec.domains["math"], "answer": "stated"})
-    drawn = sampled(folder, stage, "math/test")
     with Scorer({"math": ref}, spec.scoring) as scorer:
         return [{**row, "score": score_json(score)} for row, score in zip(drawn, scorer.score(drawn), strict=True)]
 
@@ -92,7 +93,9 @@ def gains(folder: Path) -> dict[str, Any]:
             if domain == stage:
                 pairs["greedy"] = paired(greedy(folder, before, benchmark), greedy(folder, stage, benchmark))
             if domain == stage == "math":
-                pairs["stated"] = paired(stated(folder, before), stated(folder, stage))
+                for name, rows_of in (("stated", sampled), ("greedy stated", greedy)):
+                    both = [stated(rows_of(folder, which, benchmark)) for which in (before, stage)]
+                    pairs[name] = paired(*both)
             result[f"{stage} stage on {domain}"] = {name: dataclasses.asdict(pair) for name, pair in pairs.items()}
     return result
 
@@ -108,12 +111,12 @@ def cell(pair: dict[str, float] | None) -> str:
 def table(results: dict[str, dict[str, Any]]) -> str:
     """All runs as one Markdown table."""
     lines = [
-        "| run | stage and domain | since the stage before | since SFT | greedy | unboxed counts too |",
-        "|---|---|---|---|---|---|",
+        "| run | stage and domain | since the stage before | since SFT | greedy | unboxed counts too | both |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name, result in results.items():
         for what, pairs in result.items():
-            cells = [cell(pairs.get(key)) for key in ("before", "sft", "greedy", "stated")]
+            cells = [cell(pairs.get(key)) for key in ("before", "sft", "greedy", "stated", "greedy stated")]
             lines.append(f"| {name} | {what} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
