@@ -15,6 +15,9 @@ from cascade_core import Response, Task
 from cascade_core.errors import TaskError
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "data" / "math_cases.jsonl").read_text().splitlines()]
+VARIANTS = [
+    json.loads(line) for line in (Path(__file__).parent / "data" / "math_variants.jsonl").read_text().splitlines()
+]
 # Debatable rows that our written policy (docs/decisions.md) decides the other way.
 DECIDED = {
     "math-thousands-17": "reject",  # two numbers side by side state no answer
@@ -74,6 +77,19 @@ def test_a_sibling_of_a_hard_case_gets_its_verdict(row):
     except TaskError:
         found = "error-clearly"
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    "row", VARIANTS, ids=lambda row: f"{row['label']} <- {row['response'][-40:]}".replace("\n", " ")
+)
+def test_a_variant_of_notation_or_wording_gets_its_verdict(row):
+    policy = Policy().changed(row.get("policy", {}))
+    try:
+        verdict = judge(row["response"], row["label"], problem=row.get("problem", ""), policy=policy, answer="stated")
+        found = "accept" if verdict.right else "reject"
+    except TaskError:
+        found = "error-clearly"
+    assert found == row["expected"]
 
 
 def test_the_box_alone_is_judged_unless_stated_answers_are_allowed():

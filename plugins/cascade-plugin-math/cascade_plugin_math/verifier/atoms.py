@@ -75,6 +75,15 @@ def _mixed_latex(parser: Parser, whole: Node) -> Node:
     return num(whole.value + Fraction(int(texts[0]), int(texts[1])))
 
 
+def combination(parser: Parser) -> Node:
+    """`{}_nC_k` and `^nC_k`: a binomial coefficient, or with P the number of arrangements."""
+    parser.take()
+    top = parser.argument()
+    name = parser.expect("sym", "C", "P").text
+    parser.expect("op", "_")
+    return make("fun", top, parser.argument(), value="binom" if name == "C" else "perm")
+
+
 def symbol(parser: Parser) -> Node:
     """A variable, or one of the constants e and i."""
     name = parser.take().text
@@ -88,6 +97,11 @@ def named(parser: Parser, name: str) -> Node:
     while parser.has("op", "'", "_") or parser.has("cmd", "prime"):
         index = parser.take().text == "_"
         name += f"_{flat(parser.argument())}" if index else "'"
+    if name in ("f", "g", "h") and [parser.peek(k).text for k in range(6)] == ["^", "{", "-", "1", "}", "("]:
+        for _ in range(5):
+            parser.take()
+        name += "^-1"
+        return make("apply", brackets.read(parser), value=name)
     if name[0] in "fghFGHO" and len(name.rstrip("'")) == 1 and parser.has("open", "("):
         return make("apply", brackets.read(parser), value=name)
     return sym(name)
@@ -118,6 +132,9 @@ def _money(parser: Parser, currency: Node) -> Node:
     """A currency that stands before its amount."""
     if parser.has("op", "."):
         parser.take()
+    if parser.has("op", "-"):
+        parser.take()
+        return make("neg", make("mul", number(parser), currency)) if parser.next.kind == "num" else currency
     if parser.next.kind == "num":
         return make("mul", number(parser), currency)
     if parser.next.kind == "open" or parser.has("cmd", *_FRACTIONS):

@@ -11,7 +11,7 @@ import re
 from cascade_core.errors import TaskError
 from cascade_plugin_math.verifier.extraction import boxed
 from cascade_plugin_math.verifier.policy import Policy
-from cascade_plugin_math.verifier.statement import announcement
+from cascade_plugin_math.verifier.statement import announcement, tagged
 
 _WRAP = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|bf|rm|boxed|emph|underline)\b\s*|\\[,;:! ]|[{}$*_`~]|\\[()\[\]]|\\(?:quad|left|right)\b"
@@ -22,7 +22,9 @@ _SEVERAL = re.compile(r"[(\[]?([A-Z])[)\]]?(?:\s*(?:,|;|/|and|&|or|\s)\s*(?:and\
 _PICK = re.compile(
     r"\b(?:pick|choose|chose|select|go with|going with|vote for|opt for|settle on)\s+(?:option\s+|choice\s+|answer\s+)?[*(\[]*([A-Z])\b|"
     r"\b(?:option|choice|letter)\s*(?:is|:)\s*[*(\[]*([A-Z])\b|"
-    r"\b(?:option|choice)\s+[*(\[]*([A-Z])[)\]*]*\s+(?:is|must be|fits)\b(?!\s+(?:not|wrong|incorrect|false))"
+    r"\b(?i:option|choice)\s+[*(\[]*([A-Z])[)\]*]*\s+(?:is|must be|fits)\b(?!\s+(?:not|wrong|incorrect|false))|"
+    r"(?<![A-Za-z])([A-Z])[)\]*]*\s+(?:is|must be)\s+(?:the\s+|my\s+)?(?:only\s+|final\s+)?(?:correct|right|best|answer)\b|"
+    r"\b(?i:so|thus|therefore|hence)\s*,?\s*(?:it(?:'s|\s+is)\s+)?\(([A-Z])\)\s*[.!]?\s*$"
 )
 _DENIED = re.compile(r"\b(?:not|isn't|never|neither)\s*$|\b(?:not|isn't)\s+\w+\s*$", re.I)
 _ONLY = re.compile(r"\s*[*(\[]*([A-Za-z])[)\]*]*\s*[.:]?\s*")
@@ -105,7 +107,7 @@ def _stated(text: str, policy: Policy) -> frozenset[str]:
     picks = [
         match for match in _PICK.finditer(text) if not _DENIED.search(text, max(0, match.start() - 30), match.start())
     ]
-    said = announcement(text)
+    said = tagged(text) or announcement(text)
     if said is not None:
         letters = _announced(_plain(said), policy)
         if letters:
@@ -123,6 +125,9 @@ def _announced(said: str, policy: Policy) -> frozenset[str]:
     )
     if several:
         return _valid(re.findall(r"\b[A-Z]\b", several[0]), policy)
+    row = re.match(r"\(?[A-J]\)?(?:\s+\(?[A-HJ]\)?(?![A-Za-z'’]))+", said)
+    if row:
+        return _valid(re.findall(r"[A-J]", row[0]), policy)
     one = re.match(r"(?:\(([A-Za-z])\)|\[([A-Za-z])\]|([A-Z]))(?![A-Za-z'’])", said) or re.fullmatch(
         r"()()([a-z])", said
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cascade_plugin_math.verifier import brackets
 from cascade_plugin_math.verifier.atoms import flat, named
-from cascade_plugin_math.verifier.node import Node, Unreadable, const, fun, make, num, sym
+from cascade_plugin_math.verifier.node import Node, Unreadable, const, fun, make, num, rebuild, sym
 from cascade_plugin_math.verifier.operators import FACTOR, PRODUCT, RELATION
 from cascade_plugin_math.verifier.tokens import Token
 from cascade_plugin_math.verifier.vocabulary import ACCENTS, CONSTANTS, FUNCTIONS, INVERSES, NUMBER_SETS
@@ -192,6 +192,9 @@ def _big(parser: Parser, name: str) -> Node:
             high = parser.argument()
     body = parser.expression(PRODUCT - 2)
     if name in ("sum", "prod") and low is not None and high is not None and low.op == "rel" and low.value == ("=",):
+        if low.args[0] == const("i"):
+            body = rebuild(body, lambda part: sym("i") if part == const("i") else None)
+            return fun(name, sym("i"), low.args[1], high, body)
         return fun(name, low.args[0], low.args[1], high, body)
     return make("fun", *(part for part in (low, high, body) if part is not None), value=f"{name}.")
 

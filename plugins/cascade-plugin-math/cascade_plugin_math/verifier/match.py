@@ -18,6 +18,7 @@ from cascade_plugin_math.verifier.settle import settled
 from cascade_plugin_math.verifier.signs import Signs, apart, has_several, together
 
 MAX_VALUES = 200
+_RATIOS = ("sin", "cos", "tan", "cot", "sec", "csc")  # named values: `\\cos A = 1/2`
 _KEPT_WHOLE = ("rel", "stmt", "cond", "cases", "list1", "builder")
 
 
@@ -93,10 +94,7 @@ class Matcher:
         return ratios.same(label, answer, self.asked.ratio, self.asked.time, self.same)
 
     def _named(self, label: Node, answer: Node) -> bool | None:
-        sides = [
-            assignments(side.args, self.context) if side.op in ("list", "and") else None for side in (label, answer)
-        ]
-        left, right = sides
+        left, right = (assignments(side, self.context) for side in (label, answer))
         if left is not None and right is not None:
             if left.keys() == right.keys() and all(self.same(left[name], right[name]) for name in left):
                 return True
@@ -140,6 +138,9 @@ class Matcher:
         name, value = reduce(other, self.context)
         if name is not None and symbols(value) and other.op == "rel":
             return equations.same(equation, make("rel", name, value, value=("=",)), self.context)
+        left, right = equation.args
+        if left.op == "fun" and left.value in _RATIOS and name is None and not symbols(right):
+            return self.same(label if equation is answer else right, right if equation is answer else answer)
         values = self.values(other)
         if values is None or (name is not None and name.op == "sym" and name.value not in symbols(equation)):
             return False

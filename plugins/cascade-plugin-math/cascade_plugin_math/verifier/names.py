@@ -87,10 +87,15 @@ def _roughly(exact: Node, rounded: Node) -> bool:
     return bool(abs(one - two) <= abs(one) / 50)
 
 
-def assignments(items: tuple[Node, ...], context: Context) -> dict[str, Node] | None:
-    """Named values with different names (`x = 1, y = 2`), or `None`."""
+def assignments(node: Node, context: Context) -> dict[str, Node] | None:
+    """Named values with different names (`x = 1, y = 2`, `(x, y) = (1, 2)`), or `None`."""
     found: dict[str, Node] = {}
-    for item in items:
+    if node.op == "rel":
+        names, values = reduce(node, context)
+        if names is None or names.op != values.op or names.op != "tuple" or len(names.args) != len(values.args):
+            return None
+        return {text(name): value for name, value in zip(names.args, values.args, strict=True)}
+    for item in node.args if node.op in ("list", "and") else ():
         name, value = reduce(item, context)
         if name is None or name.op == "tuple" or text(canonical(name)) in found:
             return None

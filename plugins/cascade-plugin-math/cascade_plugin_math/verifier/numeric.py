@@ -32,13 +32,15 @@ class Undefined(ArithmeticError):
 class Evaluator:
     """Evaluates trees to `digits` significant digits.
 
-    `log10` reads a bare `\\log` as the decimal logarithm, not the natural one: both are customary.
+    `log10` reads a bare `\\log` as the decimal logarithm, not the natural one: both are customary. `real` gives no value where a
+    root, power or logarithm of real numbers is not real, so that `√a √b` is `√(ab)` wherever it is anything.
     """
 
-    def __init__(self, digits: int, log10: bool = False) -> None:
+    def __init__(self, digits: int, log10: bool = False, real: bool = False) -> None:
         self.mp: Any = mpmath.ctx_mp.MPContext()
         self.mp.dps = digits
         self.log10 = log10
+        self.real = real
         self.steps = 0
 
     def value(self, node: Node, env: Mapping[str, Any]) -> Any:
@@ -106,7 +108,13 @@ class Evaluator:
         if float(min(abs(exponent), self.mp.mpf("1e30"))) * (abs(float(self.mp.log(abs(base)))) + 4) > MAX_LOG:
             raise TooMuch("a power too large to look at")
         whole = self.mp.isint(exponent) and abs(exponent) < 10**6
-        return base ** int(self.mp.re(exponent)) if whole else self.mp.power(base, exponent)
+        return base ** int(self.mp.re(exponent)) if whole else self._kept(self.mp.power(base, exponent), base)
+
+    def _kept(self, value: Any, *origin: Any) -> Any:
+        """The value, unless it left the real numbers."""
+        if self.real and self.mp.im(value) != 0 and all(self.mp.im(part) == 0 for part in origin):
+            raise Undefined("not real")
+        return value
 
     def _root(self, node: Node, env: Mapping[str, Any]) -> Any:
         body, index = self.args(node, env)
@@ -115,7 +123,7 @@ class Evaluator:
         odd = self.mp.isint(index) and int(self.mp.re(index)) % 2 == 1
         if odd and self.mp.im(body) == 0 and self.mp.re(body) < 0:
             return -self.power(-self.mp.re(body), 1 / index)
-        return self.mp.sqrt(body) if index == 2 else self.power(body, 1 / index)
+        return self._kept(self.mp.sqrt(body), body) if index == 2 else self.power(body, 1 / index)
 
     def _fact(self, node: Node, env: Mapping[str, Any]) -> Any:
         return self.gamma(self.value(node.args[0], env) + 1)
@@ -188,7 +196,7 @@ class Evaluator:
     def log(self, value: Any) -> Any:
         if value == 0:
             raise Undefined("a logarithm of zero")
-        return self.mp.log(value)
+        return self._kept(self.mp.log(value), value)
 
     def floor(self, value: Any) -> Any:
         """The integer below; a value within a hair of an integer counts as that integer."""

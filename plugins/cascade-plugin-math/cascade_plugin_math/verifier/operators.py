@@ -16,7 +16,7 @@ INFIX = {
     "degree": POWER, "pmod": CONDITION, "pod": CONDITION,
 }  # fmt: skip
 KEYS = {"or": OR, "and": AND, "for": CONDITION, "if": CONDITION, "where": CONDITION, "when": CONDITION, "with": CONDITION,
-         "mod": SUM, "per": PRODUCT, "in": RELATION}  # fmt: skip
+         "mod": SUM, "to": RATIO, "per": PRODUCT, "in": RELATION}  # fmt: skip
 WITH_SIGN = frozenset(INFIX) | frozenset(KEYS)
 
 

@@ -124,6 +124,8 @@ class Parser:
             return Node("dots")
         if token.kind == "cmd":
             return constructs.read(self)
+        if token.kind == "op" and token.text in ("_", "^"):
+            return atoms.combination(self)
         raise Unreadable(f"{token.text or 'the end'} came unexpected")
 
     def bound(self) -> Node:
@@ -182,7 +184,7 @@ class Parser:
         if binding == CONDITION:
             return self.condition(left, token.text)
         right = self.expression(binding)
-        if token.text == ":" or token.text == "colon":
+        if token.text in (":", "colon", "to"):
             return make("ratio", *(left.args if left.op == "ratio" else (left,)), right)
         return JOIN[token.text](left, right)
 
@@ -219,8 +221,8 @@ class Parser:
             exponent = make("pow", exponent, self.argument())
         if exponent == sym("circ"):
             return make("degree", left)
-        if exponent in (sym("T"), sym("top"), sym("intercal")) and left.op == "matrix":
-            return constructs.transposed(left)
+        if exponent in (sym("T"), sym("top"), sym("intercal")) and left.op in ("matrix", "tuple"):
+            return constructs.transposed(left) if left.op == "matrix" else left
         if exponent in (sym("prime"), sym("ast"), sym("star"), sym("dagger"), sym("c")):
             return make("fun", left, value=f"^{exponent.value}")
         return make("pow", left, exponent)

@@ -45,6 +45,7 @@ class Reading:
 def cleaned(text: str) -> str:
     """The text in plain characters, without delimiters and final punctuation."""
     text = re.sub(r"\bper cent\b", "percent", plain(text).strip())
+    text = re.sub(r"^(\\text\s*\{\s*)?(?:negative|minus)\s+(?=\d)", r"\1-", text)
     text = re.sub(r"^\\[(\[](.*)\\[)\]]$", r"\1", text, flags=re.S).strip()
     while len(text) > 1 and text[-1] in ".,;:" and not text.endswith(("..", "\\,", "\\;", "\\:")):
         text = text[:-1].rstrip()

@@ -39,7 +39,7 @@ def is_region(node: Node) -> bool:
         return any(is_region(arg) for arg in node.args) and all(
             is_region(arg) or _is_set(arg) or _is_equation(arg) for arg in node.args
         )
-    return node.op in ("numset", "builder") or (node.op == "minus" and is_region(node.args[0]))
+    return node.op in ("numset", "builder") or (node.op == "minus" and node.args[0].op != "set")
 
 
 def _is_set(node: Node) -> bool:

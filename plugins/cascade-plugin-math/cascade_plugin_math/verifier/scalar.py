@@ -175,7 +175,7 @@ def _same_at(
     label: Node, answer: Node, point: Mapping[str, Fraction], context: Context, log10: bool, real: bool
 ) -> bool | None:
     """Whether both have one value at this point; `None` where one has none, or is not real and has to be."""
-    coarse = _pair(label, answer, point, COARSE, log10)
+    coarse = _pair(label, answer, point, COARSE, log10, real)
     if coarse is None or (real and not all(_is_real(value) for value in coarse)):
         return None
     policy = context.policy
@@ -188,7 +188,7 @@ def _same_at(
         return True
     if difference > size * 1e-45 and size > 1e-40:
         return False
-    fine = _pair(label, answer, point, FINE, log10)
+    fine = _pair(label, answer, point, FINE, log10, real)
     return fine is not None and bool(
         abs(fine[0] - fine[1]) <= max(abs(fine[0]), abs(fine[1])) * 1e-120 or _both_vanish(coarse, fine)
     )
@@ -210,8 +210,10 @@ def _both_vanish(coarse: Sequence[Any], fine: Sequence[Any]) -> bool:
     )
 
 
-def _pair(label: Node, answer: Node, point: Mapping[str, Fraction], digits: int, log10: bool) -> tuple[Any, Any] | None:
-    evaluator = Evaluator(digits, log10)
+def _pair(
+    label: Node, answer: Node, point: Mapping[str, Fraction], digits: int, log10: bool, real: bool
+) -> tuple[Any, Any] | None:
+    evaluator = Evaluator(digits, log10, real)
     env = {name: evaluator.mp.mpf(value.numerator) / value.denominator for name, value in point.items()}
     try:
         return evaluator.value(label, env), evaluator.value(answer, env)

@@ -6,6 +6,7 @@ binomial coefficient, unless the other answer is a point. Nothing large is compu
 
 from __future__ import annotations
 
+from cascade_plugin_math.verifier.compound import combined
 from cascade_plugin_math.verifier.node import Node, fun, make, num, rebuild, sym
 
 _LARGEST_DETERMINANT = 4
@@ -13,7 +14,7 @@ _LARGEST_DETERMINANT = 4
 
 def settled(node: Node, other: Node) -> Node:
     """The tree, read beside `other`."""
-    node = rebuild(node, _change)
+    node = combined(node) or rebuild(node, _change)
     if node.op == "word" and len(node.value) == 1 and node.value.isalpha():
         return sym(node.value)
     if node.op == "mul" and len(node.args) == 2 and node.args[0].op == "sym" and node.args[1].op == "tuple":

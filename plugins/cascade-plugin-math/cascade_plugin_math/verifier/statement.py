@@ -41,15 +41,22 @@ _QUANTITY = re.compile(
     r"\$(?!\d[^$\n]*[A-Za-z]{3,}[^$\n]*\$)[^$\n]{1,200}\$|\\\(.{1,200}?\\\)|\\\[.{1,200}?\\\]|"
     r"[-−]?[$€£]?\d[\d.,/:\u202f\u00a0]*\d\s*%?|[-−]?[$€£]?\d\s*%?"
 )
+_THERE = re.compile(r"there\b", re.I)
+_REMARK = re.compile(r"\s+\((?!or\b)[^()\d$\\]*[a-z]{3,}[^()\d$\\]*\)\s*[.!]?\s*$")
+_TOTAL = re.compile(r"^(?:a|an|the)\s+(?:total|sum|value|grand total)\s+(?:of\s+)?", re.I)
+_NOT_BUT = re.compile(r"^not\s+[^.]{1,60}?\s+but\s+(?:rather\s+)?", re.I)
+_REVERSED = re.compile(
+    r"^(.{1,80}?)\s+(?:is|are)\s+(?:the|my|our)\s+(?:final\s+|correct\s+)?(?:answer|result|solution)s?\W*$", re.I
+)
 _MARKDOWN = re.compile(r"\*\*|__|`+|^#+\s*", re.M)
 _WINDOW = 4000
 
 
 def stated(text: str) -> str | None:
     """The stated final answer, cleaned of markup; `None` where none is stated."""
-    tags = list(_TAG.finditer(text[-200_000:]))
-    if tags:
-        return _tagged(text[-200_000:], tags)
+    in_tags = tagged(text)
+    if in_tags is not None:
+        return in_tags
     tail = text[-_WINDOW * 4 :]
     announced = announcement(tail)
     if announced is not None:
@@ -62,10 +69,16 @@ def announcement(text: str) -> str | None:
     for match in reversed(list(_CUE.finditer(text))):
         if _SUPPOSED.search(text, max(0, match.start() - 60), match.start()):
             continue
-        rest = _clean(_until_end(text[match.end() : match.end() + _WINDOW]))
+        rest = _clean(_NOT_BUT.sub("", _until_end(text[match.end() : match.end() + _WINDOW])))
         if rest:
             return rest
     return None
+
+
+def tagged(text: str) -> str | None:
+    """What stands in the last answer tag, or group of tags."""
+    tags = list(_TAG.finditer(text[-200_000:]))
+    return _tagged(text[-200_000:], tags) if tags else None
 
 
 def _tagged(text: str, tags: list[re.Match[str]]) -> str:
@@ -85,7 +98,8 @@ def _until_end(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    text = _REASON.sub("", _MARKDOWN.sub("", text)).strip()
+    text = _REMARK.sub("", _REASON.sub("", _MARKDOWN.sub("", text)).strip())
+    text = _TOTAL.sub("", text, count=1)
     return _undelimited(text).strip().rstrip(".,;:!").strip()
 
 
@@ -107,8 +121,11 @@ def _concluded(text: str) -> str | None:
     connectives = list(_CONNECTIVE.finditer(sentence))
     inner = [match for match in connectives if _QUANTITY.search(sentence, match.end())]
     clause = sentence[inner[-1].end() :] if inner else sentence
+    reversed_ = _REVERSED.match(clause)
+    if reversed_:
+        return _clean(reversed_[1])
     copulas = list(_COPULA.finditer(clause))
-    if copulas:
+    if copulas and (inner or not _THERE.match(clause)):
         value = _clean(clause[copulas[-1].end() :])
         return value if _QUANTITY.search(value) or len(value) < 30 else None
     quantities = _QUANTITY.findall(clause)

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from cascade_plugin_math.verifier import numerals
+from cascade_plugin_math.verifier.layout import prepared
 from cascade_plugin_math.verifier.node import Node, TooMuch, Unreadable
 from cascade_plugin_math.verifier.units import KNOWN_UNITS
 from cascade_plugin_math.verifier.vocabulary import (
@@ -28,12 +29,13 @@ from cascade_plugin_math.verifier.vocabulary import (
 )
 
 MAX_TOKENS = 2_000
-_KEYWORDS = {"or", "and", "not", "mod", "for", "if", "where", "when", "in", "per", "with"}
+_KEYWORDS = {"to", "or", "and", "not", "mod", "for", "if", "where", "when", "in", "per", "with"}
 _COMMAND = re.compile(r"\\([A-Za-z]+\*?|.)", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z]+")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_UNIT_VECTOR = re.compile(r"\\(?:mathbf|hat|widehat|vec|boldsymbol|bm)\s*(?:\{\s*\\?([ijk])(?:math)?\s*\}|\s([ijk])\b)")
-_ISOLATED_TIMES = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
+_HEXADECIMAL = re.compile(
+    r"(?<![A-Za-z\\])(?=[0-9A-F]*[A-F])(?=[A-F]{2}|[0-9A-F]*[0-9])[0-9A-F]{2,40}(?=\}?_\{?(?:1[1-6]|\\text)\b)"
+)
 _SIGNS = ("<=>", "...", "<=", ">=", "=<", "=>", "!=", "==", "**", "!!", "->", "&&")
 _SIGN_NAMES = {
     "<=": "<=",
@@ -62,9 +64,7 @@ class Lexer:
     """Reads one text; see `tokenise`."""
 
     def __init__(self, text: str, comma: bool = False, signed_exponent: bool = False) -> None:
-        self.text = _UNIT_VECTOR.sub(
-            lambda match: rf"\unitvector{{{match[1] or match[2]}}}", _ISOLATED_TIMES.sub("*", text)
-        )
+        self.text = prepared(text)
         self.comma, self.signed_exponent = comma, signed_exponent
         self.at, self.depth, self.spaced = 0, 0, False
         self.out: list[Token] = []
@@ -95,6 +95,9 @@ class Lexer:
             self._command()
         elif char in "{}":
             self._brace(char)
+        elif char.isascii() and (numeral := _HEXADECIMAL.match(self.text, self.at)):
+            self.at = numeral.end()
+            self._emit("word", numeral[0])
         elif char.isdigit() or (char == "." and self.text[self.at + 1 : self.at + 2].isdigit()):
             begin = self.at
             node, self.at = numerals.read(
@@ -143,7 +146,7 @@ class Lexer:
             self._emit("open" if sign in "([" else "close", sign)
         elif sign in "€£¥₹":
             self._emit("word", sign)
-        elif sign not in ('"', "`"):
+        elif sign not in ('"', "`") and not (sign == "." and self.upright):
             self._emit("op", _SIGN_NAMES.get(sign, sign))
 
     def _command(self) -> None:
@@ -216,7 +219,9 @@ class Lexer:
 
     def _emit_word(self, word: str) -> None:
         low = word.lower()
-        if low in _KEYWORDS:
+        if low == "in" and self._ends_here():
+            self._emit("word", "inch")
+        elif low in _KEYWORDS:
             self._emit("key", low)
         elif low in ("percent", "pct"):
             self._emit("op", "%")
@@ -224,6 +229,10 @@ class Lexer:
             self._emit("cmd", word)
         else:
             self._emit("word", word)
+
+    def _ends_here(self) -> bool:
+        """Whether nothing follows: `5 in` are inches."""
+        return not self.text[self.at : self.at + 40].strip(" }.$") and bool(self.out) and self.out[-1].kind == "num"
 
     def _is_called(self, word: str) -> bool:
         """Whether an upright name such as `lcm` is a function here: it is applied to something."""
@@ -295,7 +304,9 @@ def _collapse(tokens: list[Token]) -> list[Token]:
                 partner[begin] = at
     dead: set[int] = set()
     for begin, end in partner.items():
-        if partner.get(begin + 1) == end - 1 and tokens[begin].text == tokens[begin + 1].text:
+        if (partner.get(begin + 1) == end - 1 and tokens[begin].text == tokens[begin + 1].text) or (
+            end == begin + 1 and tokens[begin].text == "{"
+        ):
             dead.update((begin, end))
     return [token for at, token in enumerate(tokens) if at not in dead] if dead else tokens
 
