@@ -10,6 +10,7 @@ from cascade_plugin_math.domain import INSTRUCTION, MathDomain
 from cascade_core import Response, Task
 from cascade_core.errors import TaskError, UsageError
 from cascade_core.options import check_options, typed
+from cascade_core.testing import check_domain
 
 SMALL = {"name": "arithmetic", "max_a": 99, "max_b": 19}
 TASK = Task("t", "3+4=", "7")
@@ -162,3 +163,11 @@ def test_a_share_of_the_demonstrations_is_spoilt_on_purpose(setting, share):
 def test_an_unknown_split_is_refused():
     with pytest.raises(UsageError, match="split"):
         list(MathDomain(generator=SMALL).tasks("validation", 0))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"generator": {**SMALL, "unboxed": 0.5}}, {"generator": {"name": "gcd", "test_tasks": 60}, "answer": "stated"}],
+)
+def test_the_domain_keeps_the_contract_of_the_core(options):
+    check_domain(MathDomain(**options), tasks=12)
