@@ -550,7 +550,8 @@ def test_closing_ends_what_is_running_at_once(tmp_path):
     assert not alive(pid)
 
 
-def test_processes_die_with_a_parent_that_was_killed(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_processes_end_with_a_parent_that_was_killed_or_interrupted(tmp_path, number):
     log, script = tmp_path / "log", tmp_path / "script.py"
     script.write_text(
         textwrap.dedent(
@@ -558,19 +559,25 @@ def test_processes_die_with_a_parent_that_was_killed(tmp_path):
             from cascade_core.domain import DomainRef
             from cascade_core.scoring import Scorer
             from cascade_core.settings import Scoring
-            scorer = Scorer({{"f": DomainRef("faulty", {{"log": {str(log)!r}}})}}, Scoring(workers=2))
-            scorer.score([{{"domain": "f", "id": str(i), "prompt": "p", "response": r}} for i, r in enumerate(["spin", "hang"])])
+            rows = [{{"domain": "f", "id": str(i), "prompt": "p", "response": r}} for i, r in enumerate(["spin", "hang"])]
+            with Scorer({{"f": DomainRef("faulty", {{"log": {str(log)!r}}})}}, Scoring(workers=2)) as scorer:
+                scorer.score(rows)
             """
         )
     )
-    parent = subprocess.Popen([sys.executable, script], env={**os.environ, "PYTHONPATH": str(EXTENSION)})
+    environment = {**os.environ, "PYTHONPATH": str(EXTENSION)}
+    parent = subprocess.Popen([sys.executable, script], env=environment, stderr=subprocess.PIPE)
     try:
         wait_until(lambda: log.exists() and len(events(log, "score")) == 2)
         pids = [pid for pid, _ in events(log, "open")]
         assert all(alive(pid) for pid in pids)
+        parent.send_signal(number)
+        _, said = parent.communicate(timeout=20)
     finally:
         parent.kill()
-        parent.wait()
+        parent.communicate()
+    assert parent.returncode == -number
+    assert (b"KeyboardInterrupt" in said) == (number == signal.SIGINT)
     wait_until(lambda: not any(alive(pid) for pid in pids))
 
 
