@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 import pytest
+from faulty import faulty_scorer
 
 from cascade_core import Benchmark, Domain, Response, Score, Task
 from cascade_core.errors import SpecError, TooManyFailures
@@ -29,6 +30,12 @@ class Listed(Domain):
 
     def benchmarks(self) -> Sequence[Benchmark]:
         return self.found
+
+
+@pytest.fixture(scope="module")
+def scorer():
+    with faulty_scorer(workers=1) as made:
+        yield made
 
 
 class Parrot:
