@@ -7,6 +7,7 @@ no verifier and no data library.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -67,6 +68,10 @@ class IFDomain(Domain):
         from cascade_plugin_if import data
 
         return data.tasks(self.data, self.eval_data, split)
+
+    def open(self, resources: Mapping[str, str]) -> None:
+        """Loads the verifier, so that the time this takes is not counted against the first verdict."""
+        importlib.import_module("cascade_plugin_if.verdict")
 
     def score(self, task: Task, response: Response) -> Score:
         """1 if every instruction is followed as a reader would count; the metrics are IFEval's four figures.

