@@ -81,7 +81,7 @@ class Response:
         """What follows the last `</think>`; all of the text where nothing was thought.
 
         `None` where a thought is open at the end, or where `mode` is `"think"` and no `</think>` came: an
-        unfinished thought has no answer (RECIPE F5: verifiers give 0).
+        unfinished thought has no answer.
         """
         whole, cut = self._cut()
         if cut is None:

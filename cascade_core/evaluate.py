@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cascade_core import rows as rowfile
-from cascade_core.domain import Benchmark, Domain
-from cascade_core.errors import SpecError, TooManyFailures
+from cascade_core.domain import Benchmark, Domain, Estimate
+from cascade_core.errors import CascadeError, PluginBroken, SpecError, TooManyFailures
 from cascade_core.estimates import counts, paired
 from cascade_core.prompts import prompt_key
 from cascade_core.rows import Row, score_json, task_row
@@ -127,10 +127,25 @@ def take(exam: Exam, sampler: Sampler, scorer: Scorer, path: Path, *, seed: int,
     rowfile.write(path, ({**row, "score": score_json(score)} for row, score in zip(rows, scores, strict=True)))
 
 
+def _summarised(exam: Exam, rows: Sequence[Row]) -> Mapping[str, Estimate]:
+    """What the benchmark makes of its rows; it may be a stranger's."""
+    try:
+        estimates = exam.benchmark.summarise(rows)
+    except CascadeError:
+        raise
+    except Exception as cause:
+        raise PluginBroken(f"benchmark {exam.name!r} cannot sum up: {type(cause).__name__}: {cause}") from cause
+    if not isinstance(estimates, Mapping) or not all(isinstance(one, Estimate) for one in estimates.values()):
+        raise PluginBroken(f"benchmark {exam.name!r} must sum up as names to Estimate, found {estimates!r:.80}")
+    if not estimates:
+        raise PluginBroken(f"benchmark {exam.name!r} sums up as nothing, though {len(rows)} rows were judged")
+    return estimates
+
+
 def report(exam: Exam, path: Path, before: Path | None) -> dict[str, Any]:
     """What `metrics.json` says of a benchmark whose rows lie in `path`, compared in pairs with the rows in `before`."""
     rows = list(rowfile.read(path))
-    estimates = exam.benchmark.summarise(rows)
+    estimates = _summarised(exam, rows)
     domain, _, benchmark = exam.name.partition("/")
     result: dict[str, Any] = {
         "domain": domain,

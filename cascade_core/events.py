@@ -15,15 +15,12 @@ from typing import Any
 
 from cascade_core.rows import dump, write_text
 
-Listener = Callable[[Mapping[str, Any]], None]
-
 
 class Events:
-    """The log of one run; `listeners` (progress bar, TensorBoard) see every event after it was written."""
+    """The log of one run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.listeners: list[Listener] = []
 
     def emit(self, kind: str, stage: str, step: int | None = None, **fields: Any) -> None:
         """Appends one event; fields that are `None` are left out."""
@@ -31,8 +28,6 @@ class Events:
         event = {key: value for key, value in event.items() if value is not None}
         with self.path.open("a", encoding="utf-8") as out:
             out.write(dump(event) + "\n")
-        for listener in self.listeners:
-            listener(event)
 
     def read(self) -> list[dict[str, Any]]:
         """All events; a last line that a kill cut short is left out."""

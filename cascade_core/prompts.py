@@ -79,20 +79,24 @@ def _distinct(stream: Iterator[Row], count: int) -> list[Row]:
 
 
 def _stream(stage: Stage, name: str, domain: Domain, seed: int, held_out: frozenset[str]) -> Iterator[Row]:
-    epoch = idle = 0
+    epoch = in_a_row = 0
+    useless = 0  # passes, the last ones, without one usable task
     while True:
+        useless += 1
         for item in _items(stage, domain, seed + epoch):
             row = _row(name, item)
-            idle = idle + 1 if prompt_key(row["prompt"]) in held_out else 0
-            if idle == 0:
+            if prompt_key(row["prompt"]) not in held_out:
+                in_a_row = useless = 0
                 yield row
-            elif idle >= PATIENCE:
+                continue
+            in_a_row += 1
+            if in_a_row >= PATIENCE:
                 raise SpecError(
-                    f"stage {stage.name!r}: {idle} tasks in a row of domain {name!r} are benchmark prompts; its splits overlap"
+                    f"stage {stage.name!r}: {in_a_row} tasks in a row of domain {name!r} are benchmark prompts;"
+                    " its splits overlap"
                 )
         epoch += 1
-        idle += 1
-        if idle > 3:  # three passes without one usable task
+        if useless >= 3:
             what = "demonstration" if stage.kind == "sft" else "task"
             raise SpecError(f"stage {stage.name!r}: domain {name!r} has no {what} of the split 'train' to train on")
 

@@ -106,7 +106,7 @@ def read(path: Path) -> Iterator[Row]:
             if line.strip():
                 try:
                     row = json.loads(line)
-                except ValueError as cause:
+                except (ValueError, RecursionError) as cause:
                     raise RowError(f"{path}:{number}: not a JSON object: {cause}") from cause
                 if not isinstance(row, dict):
                     raise RowError(f"{path}:{number}: not a JSON object, found {type(row).__name__}")

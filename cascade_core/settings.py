@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-Positive = Annotated[int, Field(gt=0)]
-NonNegative = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(gt=0, lt=2**31)]
+NonNegative = Annotated[int, Field(ge=0, lt=2**31)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Share = Annotated[float, Field(gt=0)]
 Beta = Annotated[float, Field(ge=0, lt=1)]
@@ -48,6 +48,11 @@ class InitModel(Settings):
         if self.hidden_size % (2 * self.heads):
             raise ValueError(f"hidden_size {self.hidden_size} must be a multiple of 2 × heads ({2 * self.heads})")
         return self
+
+
+def is_path(model: str) -> bool:
+    """Whether a model's name cannot be one on the hub (`owner/model`), and so means a folder."""
+    return model.startswith((".", "/", "~")) or model.count("/") > 1
 
 
 class Model(Settings):
@@ -192,14 +197,16 @@ class Stage(Settings):
 class Scoring(Settings):
     """The worker processes that judge responses."""
 
-    workers: NonNegative = Field(0, description="processes; 0 means one per core")
-    cpu_seconds: Annotated[float, Field(gt=0)] = Field(
+    workers: Annotated[int, Field(ge=0, le=1024)] = Field(0, description="processes; 0 means one per core")
+    cpu_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
         10.0, description="CPU time of one verdict; past it the response is wrong (limit)"
     )
-    wall_seconds: Annotated[float, Field(gt=0)] = Field(
+    wall_seconds: Annotated[float, Field(gt=0, le=604_800)] = Field(
         120.0, description="backstop per verdict; past it the sample could not be judged"
     )
-    memory_mib: Positive = Field(1024, description="memory of one verdict beyond the worker's own")
+    memory_mib: Annotated[int, Field(gt=0, le=2**24)] = Field(
+        1024, description="memory of one verdict beyond the worker's own"
+    )
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = Field(
         0.02, description="share of samples that may fail to be judged before the run stops"
     )

@@ -322,6 +322,11 @@ def test_score_writes_the_rows_with_their_scores_and_sums_them_up(publish, tmp_p
     assert "0.667" in out and f"scored rows: {tmp_path / 'rows.scored.jsonl'}" in out
 
 
+def test_score_says_of_a_file_without_rows_that_there_are_none(publish, tmp_path: Path) -> None:
+    path = rows(tmp_path / "rows.jsonl")
+    assert cascade("score", path, "--workers", 1, status=1).stderr == f"cascade: {path} holds no row\n"
+
+
 def test_score_ends_with_status_1_when_too_many_could_not_be_judged(publish, tmp_path: Path) -> None:
     publish(
         "cascade-plugin-checked", CHECKED.replace("return Score(float", "1 / (task.id != 't0'); return Score(float")

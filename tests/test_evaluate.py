@@ -8,7 +8,7 @@ import pytest
 from faulty import faulty_scorer
 
 from cascade_core import Benchmark, Domain, Response, Score, Task
-from cascade_core.errors import SpecError, TooManyFailures
+from cascade_core.errors import PluginBroken, SpecError, TooManyFailures
 from cascade_core.evaluate import exams, held_out, report, take
 from cascade_core.sampling import Sample
 from cascade_core.settings import Evaluation
@@ -83,6 +83,34 @@ def test_too_many_failures_end_the_evaluation_and_write_nothing(scorer, tmp_path
 def test_no_verdict_at_all_is_no_result_whatever_rate_is_allowed(scorer, tmp_path) -> None:
     with pytest.raises(TooManyFailures):
         take(exam(), Parrot("raise"), scorer, tmp_path / "rows.jsonl", seed=0, max_error_rate=1.0)
+
+
+class Summing(Benchmark):
+    """A benchmark whose summary is what the test wants; an exception is raised."""
+
+    result: object = None
+
+    def summarise(self, rows):
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (ZeroDivisionError("a bug"), "benchmark 'faulty/test' cannot sum up: ZeroDivisionError: a bug"),
+        ({}, "sums up as nothing, though 4 rows were judged"),
+        ({"avg": 0.5}, "must sum up as names to Estimate"),
+        (None, "must sum up as names to Estimate"),
+    ],
+)
+def test_a_summary_that_is_none_names_its_benchmark(scorer, tmp_path, monkeypatch, result, told) -> None:
+    monkeypatch.setattr(Summing, "result", result)
+    examined = exam(found=(Summing("test", samples=2),))
+    take(examined, Parrot("right"), scorer, tmp_path / "rows.jsonl", seed=0, max_error_rate=0.0)
+    with pytest.raises(PluginBroken, match=told):
+        report(examined, tmp_path / "rows.jsonl", None)
 
 
 def test_stages_are_compared_in_pairs_on_the_same_tasks(scorer, tmp_path) -> None:

@@ -37,14 +37,6 @@ def test_no_log_is_an_empty_one(events):
     assert not events.path.exists()
 
 
-def test_listeners_see_an_event_after_it_was_written(events):
-    seen = []
-    events.listeners.append(lambda event: seen.append((event["kind"], len(events.read()))))
-    events.emit("run_start", "")
-    events.emit("run_end", "")
-    assert seen == [("run_start", 1), ("run_end", 2)]
-
-
 def test_what_json_has_not_is_refused_and_leaves_no_line(events):
     events.emit("run_start", "")
     with pytest.raises(ValueError, match="Out of range"):

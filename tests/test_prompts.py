@@ -78,6 +78,12 @@ def test_a_domain_whose_every_task_is_a_benchmark_prompt_is_refused() -> None:
         list(draw(stage({"c": 1.0}, 1, 5), {"c": Counting(size=50)}, 0, held_out))
 
 
+def test_benchmark_prompts_at_the_end_of_a_loader_do_not_end_the_drawing() -> None:
+    held_out = frozenset(f"c {i}" for i in range(40, 50))
+    rows = list(draw(stage({"c": 1.0}, 6, 20), {"c": Counting(size=50)}, 0, held_out))
+    assert {row["prompt"] for row in rows} == {f"c {i}" for i in range(40)}
+
+
 def test_a_domain_without_tasks_is_refused() -> None:
     with pytest.raises(SpecError, match="domain 'c' has no task of the split 'train'"):
         list(draw(stage({"c": 1.0}, 1, 5), {"c": Counting(size=0)}, 0, frozenset()))

@@ -132,7 +132,7 @@ def test_empty_lines_are_no_rows(tmp_path):
     assert list(read(tmp_path / "rows.jsonl")) == [{"a": 1}, {"a": 2}]
 
 
-@pytest.mark.parametrize("line", ["{", "[1]", "1", "null", '{"a": 1} {"b": 2}'])
+@pytest.mark.parametrize("line", ["{", "[1]", "1", "null", '{"a": 1} {"b": 2}', "[" * 200_000])
 def test_a_line_that_is_no_object_is_named(tmp_path, line):
     path = tmp_path / "rows.jsonl"
     path.write_text(f'{{"a": 1}}\n{line}\n')

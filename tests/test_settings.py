@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from cascade_core.reference import markdown
-from cascade_core.settings import Advantage, Optim, Rollout, Settings, Soft, Spec, Stage
+from cascade_core.settings import Advantage, Optim, Rollout, Scoring, Settings, Soft, Spec, Stage
 
 
 def classes(model: type[BaseModel]) -> set[type[BaseModel]]:
@@ -45,6 +45,21 @@ def test_the_defaults_of_rl_are_those_of_the_recipe() -> None:
 def test_a_number_is_finite_and_no_text_or_bool(value: object) -> None:
     with pytest.raises(ValidationError):
         Optim.model_validate({"lr": value})
+
+
+@pytest.mark.parametrize(
+    ("cls", "beyond"),
+    [
+        (Rollout, {"prompts_per_step": 10**20}),
+        (Scoring, {"memory_mib": 10**23}),  # no limit of the operating system holds these
+        (Scoring, {"cpu_seconds": 1e300}),
+        (Scoring, {"wall_seconds": 1e300}),
+        (Scoring, {"workers": 1_000_000}),
+    ],
+)
+def test_a_size_beyond_any_machine_is_refused(cls: type[Settings], beyond: dict[str, float]) -> None:
+    with pytest.raises(ValidationError, match="less than"):
+        cls.model_validate(beyond)
 
 
 def test_a_whole_number_may_stand_for_a_fraction() -> None:

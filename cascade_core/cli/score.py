@@ -51,9 +51,10 @@ def score(
     else:
         _print(summary, out)
     if status:
-        typer.echo(
-            f"cascade: more of {rows} could not be judged than --max-error-rate {max_error_rate:g} allows", err=True
-        )
+        what = f"more of {rows} could not be judged than --max-error-rate {max_error_rate:g} allows"
+        if not any(cell.scored for cell in summary.cells):
+            what = f"no row of {rows} was judged" if summary.cells else f"{rows} holds no row"
+        typer.echo(f"cascade: {what}", err=True)
         raise typer.Exit(status)
 
 
