@@ -361,7 +361,7 @@ rows(
     (WRONG, "x=2, y=1", "x=1, y=2"),
     (RIGHT, "\\begin{cases}x=1\\\\y=2\\end{cases}", "x=1, y=2"),
     (RIGHT, "x_1=1, x_2=2", "1,2"),
-    (RIGHT, "x_1=2, x_2=1", "x_1=1, x_2=2"),
+    (WRONG, "x_1=2, x_2=1", "x_1=1, x_2=2"),
     (RIGHT, "1,2,3", "1,2,3", "", {"ordered": True}),
     (WRONG, "2,1,3", "1,2,3", "List them in increasing order."),
     (RIGHT, "1,1,2", "2,1,1", "", {"multiset": True}),
@@ -919,6 +919,27 @@ rows(
     (RIGHT, "10^{10^{10}}", "10^{10^{10}}"),
     (WRONG, "1e999999999", "5"),
     (WRONG, "\\sum_{i=1}^{2000}\\sum_{j=1}^{2000} ij", "5"),
+)
+
+
+rows(
+    "second-look",
+    (RIGHT, "=\\boxed{5}\\text{ is the answer}", "5"),
+    (WRONG, "10\\text{ cm}", "10\\text{ apples}"),
+    (WRONG, "10\\text{ apples}", "10\\text{ cm}"),
+    (RIGHT, "3\\text{ red balls}", "3\\text{ balls}"),
+    (WRONG, "3\\text{ red balls}", "3\\text{ green balls}"),
+    (WRONG, "50\\%", "50", "She gets a 20 percent discount. What does she pay in dollars?"),
+    (WRONG, "=\\boxed{(A) 7 (B) 8}", "A", "", {"answer_type": "choice", "choices": "A-D"}),
+    (WRONG, "300+45+0", "345", "Compute 300+45."),
+    (WRONG, "1\\cdot(300+45)", "345", "Compute 300+45."),
+    (WRONG, "(300+45)^1", "345", "Compute 300+45."),
+    (RIGHT, "\\text{none}", "\\text{no solution}"),
+    (RIGHT, "\\text{True}", True),
+    (RIGHT, "\\text{no}", False),
+    (BROKEN, "5", "None"),
+    (RIGHT, "=\\boxed(5)", "5"),
+    (WRONG, "a_1=2, a_2=1", "a_1=1, a_2=2"),
 )
 
 

@@ -123,6 +123,19 @@ HOSTILE = {
     "equals": "answer" + " =" * 50_000,
     "white space": "The answer is" + " " * 200_000 + "6",
     "stars": "**" * 100_000 + "Answer: 6",
+    "blanks in the box": "\\boxed{6" + " " * 19_000 + "integer}",
+    "blanks and digits": "\\boxed{" + "6          " * 1_500 + "p}",
+    "punctuation": "\\boxed{6" + "." * 500_000 + "}",
+    "empty lines": "answer" + "\n" * 100_000 + "6",
+    "stars in an announcement": ("The answer" + "*" * 300) * 50,
+    "blanks between letters": "\\boxed{" + "A   " * 50_000 + "}",
+    "text": "\\boxed{\\text{" + "a" * 500_000 + "}}",
+    "announcing": "\\boxed{\\text{" + "The area " * 2_000 + "is} 6}",
+    "environments": "\\boxed{" + "\\begin{aligned}" * 1_000 + "}",
+    "systems": "\\boxed{" + "\\left\\{\\begin{array}{l}" * 700 + "}",
+    "integers": "\\boxed{6" + ", where n is an integer" * 800 + "}",
+    "minutes": "\\boxed{6^\\circ" + "'" * 1_000 + "}",
+    "options": "".join(f"({letter}) " for letter in "ABCD" * 5_000),
     "nul": "\\boxed{\x006}",
     "surrogates": "\ud800" * 10_000 + "\\boxed{\udfff6}",
     "polynomial": "\\boxed{(a+b+c+d+e_1+f)^{20}(a+b+c+d+e_1+f)^{4}=0}",
@@ -153,6 +166,13 @@ def test_a_huge_label_is_matched_by_its_own_text(label):
     begun = time.process_time()
     assert judge(f"\\boxed{{{label}}}", label).right
     assert not judge("\\boxed{5}", label).right
+    assert time.process_time() - begun < MOST_SECONDS
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_response_chooses_no_option_and_costs_little(name):
+    begun = time.process_time()
+    assert not judge(HOSTILE[name], "E", policy=Policy(answer_type="choice", choices="A-E"), answer="stated").right
     assert time.process_time() - begun < MOST_SECONDS
 
 

@@ -124,6 +124,8 @@ def word(parser: Parser) -> Node:
         return sym(f"{text}_{flat(base)}")
     if text in ("e", "i"):
         return const(text)
+    if text == "d":
+        return sym(text)
     node = Node("word", (), text)
     return _money(parser, node) if text in _CURRENCIES else node
 

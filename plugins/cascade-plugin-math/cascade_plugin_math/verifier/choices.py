@@ -27,6 +27,7 @@ _PICK = re.compile(
     r"\b(?i:so|thus|therefore|hence)\s*,?\s*(?:it(?:'s|\s+is)\s+)?\(([A-Z])\)\s*[.!]?\s*$"
 )
 _DENIED = re.compile(r"\b(?:not|isn't|never|neither)\s*$|\b(?:not|isn't)\s+\w+\s*$", re.I)
+_LONGEST = 400  # characters of a box that are looked at for letters
 _ONLY = re.compile(r"\s*[*(\[]*([A-Za-z])[)\]*]*\s*[.:]?\s*")
 _OPTIONS = re.compile(r"(?:^|[\s(\\{])\(?([A-E])[).:}]", re.M)
 
@@ -81,7 +82,7 @@ def _valid(letters: tuple[str, ...] | list[str], policy: Policy) -> frozenset[st
 
 
 def _in_box(content: str, policy: Policy) -> frozenset[str]:
-    text = _LEAD.sub("", _plain(content), count=1).strip().rstrip(".")
+    text = _LEAD.sub("", " ".join(_plain(content[:_LONGEST]).split()), count=1).strip().rstrip(".")
     one = _ONE.fullmatch(text)
     if one:
         return _valid((one[1],), policy)
@@ -98,7 +99,7 @@ def _leading(text: str, policy: Policy) -> frozenset[str]:
     if match is None:
         return frozenset()
     rest = text[match.end() :]
-    if re.search(r"\b(?:or|and)\s*[(\[]?[A-J][)\].:]?(?:\s|$)", rest):
+    if re.search(r"\b(?:or|and)\s*[(\[]?[A-J][)\].:]?(?:\s|$)|[(\[][A-J][)\]]|\b[A-J][).]\s", rest):
         return frozenset()
     return _valid([next(part for part in match.groups() if part)], policy)
 

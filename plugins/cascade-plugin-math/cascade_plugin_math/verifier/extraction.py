@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from cascade_plugin_math.verifier.units import is_unit
+
 _START = re.compile(r"\\(?:boxed|fbox)\b\s*|\\(?:boxed|fbox)(?=[\d{])")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_BARE = re.compile(r"[-+]?\d[\d.,]*\d|[-+]?\d|\\[A-Za-z]+(?:\s*\{[^{}]{0,200}\}){0,2}|[^\s\\{}$]")
+_BARE = re.compile(r"\([^(){}]{1,80}\)|[-+]?\d[\d.,]*\d|[-+]?\d|\\[A-Za-z]+(?:\s*\{[^{}]{0,200}\}){0,2}|[^\s\\{}$]")
 _JOINT = re.compile(
     r"[\s$,;.*~&:()\[\]]*(?:\\(?:quad|qquad|text\{\s*(?:and|or)\s*\}|[,;:! \]\[()])|and|or|und|oder|\s|[$,;.*~&:()\[\]])*"
 )
@@ -21,7 +23,7 @@ _HEDGE = re.compile(
     re.I,
 )
 _AFTER = re.compile(
-    r"\s*(?:\$?\s*(\\?%)|(\^\s*\\circ|\^\s*\{\s*\\circ\s*\}|°)|((?:\\[,;: ]|~)?\s*\\(?:text|mathrm|rm|textrm)\s*\{[^{}]{1,40}\}(?:\^\{?\d\}?)?))"
+    r"\s*(?:\$?\s*(\\?%)|(\^\s*\\circ|\^\s*\{\s*\\circ\s*\}|°)|((?:\\[,;: ]|~)?\s*\\(?:text|mathrm|rm|textrm)\s*\{([^{}]{1,40})\}(?:\^\{?\d\}?)?))"
 )
 _OFFERED = re.compile(
     r"[\s$.,)]*\(?\s*\\?(?:text\{)?\s*(?:or|alternatively|otherwise)\b[\s}:,]*(?:maybe |perhaps |possibly |else |equivalently,? )?(.{1,80})",
@@ -120,7 +122,9 @@ def _pairs(text: str, start: int) -> dict[int, int]:
 def _beside(tail: str) -> str:
     """A percent sign, a degree sign or a unit that stands right after the box."""
     match = _AFTER.match(tail)
-    return match[0] if match else ""
+    if match is None or (match[3] and not all(map(is_unit, re.findall(r"[A-Za-z]+", match[4])))):
+        return ""
+    return match[0]
 
 
 def _alternative(tail: str) -> str:

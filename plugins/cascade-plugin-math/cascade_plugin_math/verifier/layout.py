@@ -7,11 +7,22 @@ import re
 _UNIT_VECTOR = re.compile(r"\\(?:mathbf|hat|widehat|vec|boldsymbol|bm)\s*(?:\{\s*\\?([ijk])(?:math)?\s*\}|\s([ijk])\b)")
 _ISOLATED_TIMES = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _UPRIGHT_EXPONENT = re.compile(r"(?<=\d)\\(?:mathrm|text)\{[eE]\}([+-]?\d)")
+_SYSTEM = re.compile(r"\\left\s*\\\{\s*\\begin\{array\}\s*\{[^{}]{0,20}\}([^$]{0,2000}?)\\end\{array\}\s*\\right\s*\.")
+_ALIGNED = re.compile(r"\\begin\{(aligned|align\*?|split|gathered|gather\*?)\}([^$]{0,2000}?)\\end\{\1\}")
+_INTEGER = re.compile(
+    r",?\s*(?:\\text\s*\{)?[\s,(]*\b(?:where|for|with)\b\s*(?:any\s+|some\s+|all\s+)?(?:\}|\$)?\s*"
+    r"(?:([a-zA-Z])\s*\$?\s*(?:\\text\s*\{)?\s*(?:is|are|be)\s+(?:any\s+|an?\s+)?integers?|integers?\s*\}?\s*\$?([a-zA-Z]))\b[)\s]*\}?\$?\s*$"
+)
 _ROW_SKIP = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|cm|mm)\s*\]")
 
 
 def prepared(text: str) -> str:
     """The text in which every sign of a token stands together."""
+    if "\\begin" in text:
+        text = _SYSTEM.sub(r"\\begin{cases}\1\\end{cases}", text)
+        text = _ALIGNED.sub(lambda match: rf"\begin{{cases}}{match[2].replace('&', ' ')}\end{{cases}}", text)
+    if "integer" in text:
+        text = _INTEGER.sub(lambda match: rf", {match[1] or match[2]} \in \mathbb{{Z}}", text)
     text = _ROW_SKIP.sub(r"\\\\ ", _UPRIGHT_EXPONENT.sub(r"E\1", text))
     text = _ISOLATED_TIMES.sub("*", text)
     return _UNIT_VECTOR.sub(lambda match: rf"\unitvector{{{match[1] or match[2]}}}", text)

@@ -96,8 +96,8 @@ class Matcher:
     def _named(self, label: Node, answer: Node) -> bool | None:
         left, right = (assignments(side, self.context) for side in (label, answer))
         if left is not None and right is not None:
-            if left.keys() == right.keys() and all(self.same(left[name], right[name]) for name in left):
-                return True
+            if left.keys() == right.keys():
+                return all(self.same(left[name], right[name]) for name in left)
             return None if self._one_letter(left) and self._one_letter(right) else False
         for named, other in ((left, answer), (right, label)):
             if named is not None and other.op == "tuple":

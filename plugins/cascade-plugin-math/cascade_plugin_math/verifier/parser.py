@@ -179,7 +179,8 @@ class Parser:
             or token.text in ("|", "||", "dots")
             or token.text not in WITH_SIGN
         ):
-            return make("mul", left, self.expression(PRODUCT))
+            right = self.expression(PRODUCT)
+            return make("cond", left, right, value="for") if right.op == "rel" else make("mul", left, right)
         self.take()
         if binding == CONDITION:
             return self.condition(left, token.text)

@@ -18,7 +18,8 @@ MAX_LENGTH = 20_000
 _ORDERED = re.compile(r"\b(?:in\s+(?:\w+\s+)?(?:increasing|decreasing|ascending|descending|alphabetical|chronological|this|that)\s+order|in order\b(?! to)|"
                       r"from (?:smallest|least|largest|greatest) to|sorted)\b", re.I)  # fmt: skip
 _ASKS_PERCENT = re.compile(
-    r"\b(?:what|which|how many|find the|calculate the|as a|in|a) (?:\w+ )?(?:percent|percentage|per cent)\b|(?:in|as a)\s+\\?%",
+    r"\b(?:what|which|how many)\s+(?:\w+\s+){0,2}?(?:percent|percentage|per cent)\b|\b(?:as|in)\s+(?:a\s+)?(?:percent\b|percentage\b|\\?%)|"
+    r"\b(?:find|calculate|determine|compute|give)\s+the\s+(?:\w+\s+)?percentage\b",
     re.I,
 )
 _RATIO = re.compile(r"\b(?:ratio|ratios|proportion|odds|scale)\b", re.I)

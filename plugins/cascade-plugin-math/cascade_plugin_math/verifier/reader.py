@@ -25,7 +25,7 @@ _OPTION = re.compile(
 )
 _LAYOUT = re.compile(r"\\(?:left|right|displaystyle|big|Big|bigg|Bigg)(?![A-Za-z])|\\[,;:!]")
 _LOOSE_BLANK = re.compile(r"(?<!\w) | (?!\w)")
-_NOTHING = frozenset(("", "?", "??", "???", "-", "--", "_", "__", "___", "...", "…", "none", "null", "nan", "n/a"))
+_NOTHING = frozenset(("", "?", "??", "???", "-", "--", "_", "__", "___", "...", "…", "null", "nan", "n/a"))
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Reading:
 
 def cleaned(text: str) -> str:
     """The text in plain characters, without delimiters and final punctuation."""
-    text = re.sub(r"\bper cent\b", "percent", plain(text).strip())
+    text = re.sub(r"\bper cent\b", "percent", " ".join(plain(text).split()))
     text = re.sub(r"^(\\text\s*\{\s*)?(?:negative|minus)\s+(?=\d)", r"\1-", text)
     text = re.sub(r"^\\[(\[](.*)\\[)\]]$", r"\1", text, flags=re.S).strip()
-    while len(text) > 1 and text[-1] in ".,;:" and not text.endswith(("..", "\\,", "\\;", "\\:")):
-        text = text[:-1].rstrip()
+    if not text.endswith(("..", "\\,", "\\;", "\\:", "\\right.")):
+        text = text.rstrip(".,;: ") or text
     for mark in ("**", "$$", "$", "`"):
         if (
             len(text) > 2 * len(mark)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from cascade_plugin_math.verifier.names import is_plain_number
-from cascade_plugin_math.verifier.node import Node, TooMuch, Unreadable, canonical
+from cascade_plugin_math.verifier.node import Node, TooMuch, Unreadable, canonical, make, num, rebuild
 from cascade_plugin_math.verifier.parser import parse
 from cascade_plugin_math.verifier.tables import spaced
 from cascade_plugin_math.verifier.tokens import Token, tokenise
@@ -26,8 +26,19 @@ def repeats(answer: Node, problem: str) -> bool:
     """Whether the answer is one of the question's own expressions, not carried out."""
     if not problem or is_plain_number(answer) or answer.op not in _OPERATIONS:
         return False
-    target = canonical(answer)
+    target = canonical(rebuild(answer, _plainer))
     return any(target in (piece, _left(piece), _right(piece)) for piece in _expressions(problem[:_MAX_PROBLEM]))
+
+
+def _plainer(node: Node) -> Node | None:
+    """The node without what changes nothing: `+ 0`, `· 1`, `/ 1`, `^1`, a doubled sign."""
+    if node.op in ("add", "mul"):
+        neutral = num(0) if node.op == "add" else num(1)
+        kept = [arg for arg in node.args if arg not in (neutral, make("neg", neutral), make("inv", neutral))]
+        return make(node.op, *kept) if kept and len(kept) < len(node.args) else None
+    if node.op == "pow" and node.args[1] == num(1):
+        return node.args[0]
+    return node.args[0].args[0] if node.op == "neg" and node.args[0].op == "neg" else None
 
 
 def written_in(text: str, problem: str) -> bool:

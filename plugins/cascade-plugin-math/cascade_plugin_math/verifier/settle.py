@@ -6,6 +6,8 @@ binomial coefficient, unless the other answer is a point. Nothing large is compu
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from cascade_plugin_math.verifier.compound import combined
 from cascade_plugin_math.verifier.node import Node, fun, make, num, rebuild, sym
 
@@ -36,11 +38,29 @@ def _change(part: Node) -> Node | None:
             for arg in rest:
                 whole = make("minus", whole, arg.args[0])
             return whole
+    if part.op == "mul" and part.args[0].op == "degree":
+        return _minutes(part)
+    if part.op == "rel" and part.value == ("=",) and part.args[1].op == "cond":
+        value, condition = part.args[1].args
+        return make("cond", make("rel", part.args[0], value, value=("=",)), condition, value="for")
     if part.op == "fun" and part.value == "det" and part.args[0].op == "matrix":
         return _determinant(part.args[0])
     if part.op == "union" and any(arg.op in ("num", "neg", "sym") for arg in part.args):
         return make("union", *(make("set", arg) if arg.op in ("num", "neg", "sym") else arg for arg in part.args))
     return None
+
+
+def _minutes(angle: Node) -> Node | None:
+    """`30^\\circ 15' 36''` in degrees; `None` where something else follows the degrees."""
+    total, share = [angle.args[0].args[0]], Fraction(1)
+    for part in angle.args[1:]:
+        share /= 60
+        for _ in range(1 if share == Fraction(1, 60) else 2):
+            if part.op != "fun" or part.value != "'":
+                return None
+            part = part.args[0]
+        total.append(make("mul", num(share), part))
+    return make("degree", make("add", *total)) if 2 <= len(total) <= 3 else None
 
 
 def _determinant(matrix: Node) -> Node | None:

@@ -13,20 +13,24 @@ _TAG_JOINT = re.compile(r"[\s,;.]*(?:and|or)?[\s,;.]*", re.I)
 _SKIPPED = r"(?:therefore|thus|hence|simply|just|exactly|indeed|then|also|now|clearly|equal to|given by|as follows|the following|the number|the value)"
 _CUE = re.compile(
     r"(?:\b(?:final|correct|right)\s+|\b)(?:answers?|result|solutions?|antwort|r[ée]ponse|respuesta|risposta)\b(?:\s+(?:to|of|for|in)\s+[^.:=\n]{1,60}?)?"
-    rf"[*_\s]*(?:\b(?:is|are|equals|comes to|becomes|would be|must be|should be|lautet|ist|es|est)\b|[:=])[*_\s]*:?[*_\s]*(?:{_SKIPPED}\b[,:\s]*)*"
+    rf"[*_\s]*(?:\b(?:is|are|equals|comes to|becomes|would be|must be|should be|lautet|ist|es|est)\b|[:=—–])[*_\s]*:?[*_\s]*(?:{_SKIPPED}\b[,:\s]*)*"
     r"|\banswer\*{0,2}\s*\n+|####\s*|答案(?:是|为|：|:)?\s*",
     re.I,
 )
-_SUPPOSED = re.compile(r"\b(?:if|whether|suppose|assume|assuming|unless|were|imagine|once)\b[^.!?\n]{0,30}$", re.I)
+_SUPPOSED = re.compile(
+    r"\b(?:if|whether|suppose|assume|assuming|unless|were|imagine|once|cannot|can't|not|false|doubt|doubtful|deny|wrong|nobody|unlikely|unclear)\b"
+    r"[^.!?,;\n]{0,40}$",
+    re.I,
+)
 _SENTENCE_END = re.compile(r"(?<![A-Z])[.!?](?=\s|$)|\n\s*\n|\n(?=\s*[A-Z*#])")
 _REASON = re.compile(
-    r"[,;]?\s+(?:because|since|as|which|so|where|due to|and (?:not|so|this|that)|but|for)\b.*$|\s+[—–-]\s+.*$|\s*\(\s*(?:because|since|see|as)\b.*$",
+    r"[,;]?\s+(?:because|since|as|which|so|where|due to|and (?:not|so|this|that)|but|for|when)\b.*$|[,;]\s+(?:attained|achieved|reached|obtained|found|occurring|at|with)\b.*$|\s+[—–-]\s+.*$|\s*\(\s*(?:because|since|see|as)\b.*$",
     re.S | re.I,
 )
 _UNSURE = re.compile(
     r"\b(?:not|n't|never|no|none|cannot|can't|could|might|may|maybe|perhaps|possibly|probably|guess|unless|if|suppose|assume|unable|unknown|unclear|"
     r"either|neither|at most|at least|less than|more than|fewer than|greater than|between|about|around|roughly|stop|wrong|incorrect|"
-    r"mentioned|contradiction|impossible|example)\b|\?|n't\b",
+    r"mentioned|contradiction|impossible|example|doubt|doubtful|false|whether|nobody|deny|unlikely)\b|\?|n't\b",
     re.I,
 )
 _CONNECTIVE = re.compile(
@@ -34,12 +38,15 @@ _CONNECTIVE = re.compile(
     re.I,
 )
 _COPULA = re.compile(
-    r"\b(?:is|are|was|were|equals?|gives?|get|obtain|have|costs?|makes?|becomes|yields?)\b\s*(?:exactly\s+|equal to\s+)?:?|=",
+    r"\b(?:is|are|was|were|equals?|gives?|get|obtain|have|costs?|makes?|becomes|yields?)\b\s*(?:exactly\s+|equal to\s+)?:?",
     re.I,
 )
 _QUANTITY = re.compile(
     r"\$(?!\d[^$\n]*[A-Za-z]{3,}[^$\n]*\$)[^$\n]{1,200}\$|\\\(.{1,200}?\\\)|\\\[.{1,200}?\\\]|"
     r"[-−]?[$€£]?\d[\d.,/:\u202f\u00a0]*\d\s*%?|[-−]?[$€£]?\d\s*%?"
+)
+_FORMULA = re.compile(
+    r"(?<!\\)\$(?![\d.]+(?:\s|$|[.,;]\s|[.,;]$))[^$\n]{1,300}(?<!\\)\$|\\\(.{1,300}?\\\)|\\\[.{1,300}?\\\]", re.S
 )
 _THERE = re.compile(r"there\b", re.I)
 _REMARK = re.compile(r"\s+\((?!or\b)[^()\d$\\]*[a-z]{3,}[^()\d$\\]*\)\s*[.!]?\s*$")
@@ -57,15 +64,20 @@ def stated(text: str) -> str | None:
     in_tags = tagged(text)
     if in_tags is not None:
         return in_tags
-    tail = text[-_WINDOW * 4 :]
-    announced = announcement(tail)
+    announced = announcement(text)
     if announced is not None:
         return announced
-    return _concluded(_MARKDOWN.sub("", text[-_WINDOW:]).strip())
+    return _concluded(_MARKDOWN.sub("", _folded(text[-_WINDOW:])).strip())
+
+
+def _folded(text: str) -> str:
+    """The text with runs of blanks, and of empty lines, made short."""
+    return re.sub(r"\n\s*\n", "\n\n", re.sub(r"[^\S\n]+", " ", text))
 
 
 def announcement(text: str) -> str | None:
     """What follows the last phrase that announces an answer, up to the end of its sentence."""
+    text = _folded(text[-_WINDOW * 4 :])
     for match in reversed(list(_CUE.finditer(text))):
         if _SUPPOSED.search(text, max(0, match.start() - 60), match.start()):
             continue
@@ -124,14 +136,25 @@ def _concluded(text: str) -> str | None:
     reversed_ = _REVERSED.match(clause)
     if reversed_:
         return _clean(reversed_[1])
-    copulas = list(_COPULA.finditer(clause))
-    if copulas and (inner or not _THERE.match(clause)):
-        value = _clean(clause[copulas[-1].end() :])
+    value = _predicate(clause) if inner or not _THERE.match(clause) else None
+    if value is not None:
         return value if _QUANTITY.search(value) or len(value) < 30 else None
     quantities = _QUANTITY.findall(clause)
     if inner and len(quantities) == 1:
         return _with_unit(clause, quantities[0])
     return _undelimited(sentence).rstrip(".") if _QUANTITY.fullmatch(sentence.rstrip(".")) else None
+
+
+def _predicate(clause: str) -> str | None:
+    """What a clause says its subject is: after its last verb, or all of it where it is nothing but formulas."""
+    hidden = _FORMULA.sub(lambda match: "\0" * len(match[0]), clause)
+    verbs = list(_COPULA.finditer(hidden))
+    if verbs:
+        return _clean(clause[verbs[-1].end() :])
+    if "\0" in hidden and re.fullmatch(r"(?:[\0\s.,;]|\b(?:and|or)\b)+", hidden):
+        return _clean(clause)
+    signs = [at for at, char in enumerate(hidden) if char == "="]
+    return _clean(clause[signs[-1] + 1 :]) if signs else None
 
 
 def _with_unit(clause: str, quantity: str) -> str:

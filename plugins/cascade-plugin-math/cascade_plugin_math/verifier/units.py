@@ -90,6 +90,11 @@ def known(word: str) -> str | None:
     return None
 
 
+def is_unit(word: str) -> bool:
+    """Whether a word belongs to a unit of measure: `square`, `cm`, `per`."""
+    return word.lower() in (*_POWERS, "per") or known(word) is not None
+
+
 def split(node: Node) -> tuple[Node, Unit]:
     """A value and the unit that it carries; the unit is empty for a bare value."""
     if node.op == "neg":
@@ -137,6 +142,8 @@ def _combine(words: list[Node]) -> Unit:
             powers[base] = powers.get(base, 0) + count * power * exponent
         factor *= Fraction(scale) ** (power * exponent)
         exponent = 1
+    if "degree" in powers and powers.keys() & {"celsius", "fahrenheit"}:
+        del powers["degree"]
     kept = tuple(sorted((base, count) for base, count in powers.items() if count))
     return Unit(kept, factor, frozenset(things))
 
@@ -169,14 +176,15 @@ def stem(word: str) -> str:
 def convert(value: Node, unit: Unit, wanted: Unit) -> Node | None:
     """The value in the `wanted` unit; `None` if that is another kind of quantity.
 
-    A missing unit on either side is no difference. Counted things must be the same things.
+    A missing unit on either side is no difference. Counted things must be the same things; one
+    side may say more of them (`red balls`).
     """
     if unit.is_none or wanted.is_none or unit == wanted:
         return value
-    if unit.things and wanted.things and unit.things != wanted.things:
+    if unit.things and wanted.things and not (unit.things <= wanted.things or wanted.things <= unit.things):
         return None
     if not unit.powers or not wanted.powers:
-        return value if bool(unit.things) == bool(wanted.things) or unit.things or wanted.things else None
+        return value if unit.things & wanted.things else None
     if unit.powers != wanted.powers:
         return _angle(value, unit, wanted)
     return value if unit.factor == wanted.factor else make("mul", num(unit.factor / wanted.factor), value)

@@ -11,15 +11,20 @@ import re
 from cascade_plugin_math.verifier.characters import plain
 from cascade_plugin_math.verifier.tables import listed, spaced
 from cascade_plugin_math.verifier.units import stem
+from cascade_plugin_math.verifier.vocabulary import HEDGES
 
 _COMMANDS = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|textsf|operatorname|emph|mbox|hbox|boxed|bf|rm|it|displaystyle|left|right)\b\*?|\\[,;:! ]|\\q?quad"
 )
 _SPLIT = re.compile(r"\s*(?:,\s*and\b|,\s*or\b|[,;]|\band\b|\bor\b|\\&|&)\s*")
-_LABEL = re.compile(
-    r"^\s*(?:the\s+)?(?:(?:final|correct|right)\s+)?(?:answer|result|solution)s?\s*(?::|=|\bis\b|\bare\b)\s*:?\s*|^[A-Za-z][A-Za-z ]{2,40}:\s*(?=[-+\d\\$])",
+_ANNOUNCED = re.compile(
+    r"\s*(?:\\(?:text|textbf|mathrm)\s*\{\s*([A-Za-z][A-Za-z ]{2,60}?(?::|\s(?:is|are|equals)\s*:?))\s*\}|"
+    r"\\(?:text|textbf|mathrm)\s*\{\s*([A-Za-z][A-Za-z ]{2,60}?)\s*\}\s*[=:]|"
+    r"((?:the\s+)?(?:(?:final|correct|right)\s+)?(?:answer|result|solution)s?\s*(?::|=|\bis\b|\bare\b))\s*:?|"
+    r"([A-Za-z][A-Za-z ]{2,40}:)(?=\s*[-+\d\\$]))\s*",
     re.I,
 )
+_ANNOUNCING = spaced("is are equals answer correct right true")
 _FILLERS = spaced("the a an number numbers of its")
 _SMALL = listed(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
@@ -29,6 +34,7 @@ _NUMBERS = {word: value for value, word in enumerate(_SMALL)} | {
     word: 10 * value for value, word in enumerate(_TENS, 2)
 }
 _PHRASES = {
+    "none": "\\{\\}",
     "no solution": "\\{\\}", "no solutions": "\\{\\}", "no real solution": "\\{\\}", "no real solutions": "\\{\\}", "empty set": "\\{\\}",
     "the empty set": "\\{\\}", "no such number": "\\{\\}", "no roots": "\\{\\}", "no real roots": "\\{\\}", "null set": "\\{\\}",
     "all real numbers": "\\mathbb{R}", "all reals": "\\mathbb{R}", "every real number": "\\mathbb{R}", "any real number": "\\mathbb{R}",
@@ -36,6 +42,8 @@ _PHRASES = {
     "infinity": "\\infty", "positive infinity": "\\infty", "negative infinity": "-\\infty", "minus infinity": "-\\infty",
 }  # fmt: skip
 _SAME = {
+    "true": "yes",
+    "false": "no",
     "dne": "does not exist",
     "doesn't exist": "does not exist",
     "nonexistent": "does not exist",
@@ -44,16 +52,12 @@ _SAME = {
 
 
 def unlabelled(text: str) -> str:
-    """The text without words that only announce it: `Answer: 7`."""
-    stripped = re.sub(
-        r"\\(?:text|textbf|mathrm)\s*\{\s*((?:the\s+)?(?:final\s+)?answer(?:\s+is)?\s*[:=]?|[A-Za-z ]{3,40}:)\s*\}",
-        r"\1 ",
-        text,
-        count=1,
-        flags=re.I,
-    )
-    candidate = _LABEL.sub("", stripped, count=1)
-    return candidate if candidate != stripped else text
+    """The text without words that only announce it: `Answer: 7`, `\\text{The area is } 7`."""
+    match = _ANNOUNCED.match(text)
+    if match is None or not text[match.end() :].strip():
+        return text
+    said = re.findall(r"[a-z']+", next(part for part in match.groups() if part is not None).lower())
+    return text if any(word in HEDGES and word not in _ANNOUNCING for word in said) else text[match.end() :]
 
 
 def spoken(text: str) -> str:
