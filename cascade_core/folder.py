@@ -133,6 +133,14 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def model_fingerprint(folder: Path) -> str:
+    """SHA-256 over the files of a model that somebody else made: those right in the folder, hidden ones left out."""
+    digest = hashlib.sha256()
+    for file in sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")):
+        digest.update(f"{file.name}\0{file_hash(file)}\n".encode())
+    return digest.hexdigest()
+
+
 def file_hash(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as handle:

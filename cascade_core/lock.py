@@ -1,7 +1,8 @@
 """`lock.json`: what a run was started with, so that going on with something else is refused.
 
 It pins the spec, the plugins' versions and source hashes, the versions of what they depend on, the trainers' flags, the
-tasks of every benchmark and the starting model. Settings that cannot change a result (how many workers) are left out.
+files that the domains' options name and the tasks of every benchmark. Settings that cannot change a result (how many
+workers) are left out. The starting model's fingerprint is in the first stage's `metrics.json`, as every stage's is.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from typing import Any
 
 from cascade_core.errors import RunChanged
 from cascade_core.evaluate import Exam
+from cascade_core.folder import file_hash
 from cascade_core.plugins import Registry
 from cascade_core.settings import Spec
 
-# How many processes judge and how many responses are sampled at once: speed, no result.
-FREE = {("scoring", "workers"), ("scoring", "wall_seconds")}
+# How many processes judge, how long an unjudged sample is waited for, and how many of those are borne: of no effect on
+# what is judged. Not so `evaluation.batch_size`: what a prompt is given depends on the prompts beside it.
+FREE = {("scoring", "workers"), ("scoring", "wall_seconds"), ("scoring", "max_error_rate")}
 
 
 def lock(
@@ -35,6 +38,7 @@ def lock(
         "spec": pinned_spec(spec),
         "core": {"version": version("cascade-rl"), "source": source_hash("cascade_core")},
         "plugins": {f"{kind} {name}": _plugin(registry, kind, name) for kind, name in kinds},
+        "data": {name: files(options) for name, options in spec.domains.items()},
         "trainer_flags": {name: dict(values) for name, values in flags.items()},
         "benchmarks": {exam.name: exam.fingerprint for exam in found},
     }
@@ -46,6 +50,18 @@ def pinned_spec(spec: Spec) -> dict[str, Any]:
     for section, key in FREE:
         whole[section].pop(key, None)
     return whole
+
+
+def files(options: Any) -> dict[str, str]:
+    """Every file that the options of a domain name, with its SHA-256."""
+    if isinstance(options, Mapping | list):
+        inside = options.values() if isinstance(options, Mapping) else options
+        return {path: digest for value in inside for path, digest in files(value).items()}
+    try:
+        named = isinstance(options, str) and Path(options).is_file()
+    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+        named = False
+    return {options: file_hash(Path(options))} if named else {}
 
 
 def _plugin(registry: Registry, kind: str, name: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from cascade_core import evaluate, lock
 from cascade_core.domain import Domain, DomainRef
 from cascade_core.errors import SpecError
 from cascade_core.plugins import Registry, registry
-from cascade_core.settings import Spec
+from cascade_core.settings import Spec, is_path
 from cascade_core.trainers import Trainer
 
 
@@ -63,7 +63,7 @@ def local_model(name: str) -> Path:
     path = Path(name)
     if path.is_dir():
         return path
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+    if is_path(name):
         raise SpecError(
             f"model {name!r} is no folder that exists; give a Hugging Face folder or a hub name like owner/model"
         )

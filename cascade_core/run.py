@@ -26,6 +26,7 @@ from cascade_core.folder import (
     fingerprint,
     load_json,
     locked,
+    model_fingerprint,
     need_space,
 )
 from cascade_core.judge import Judge
@@ -56,15 +57,18 @@ def run(spec: Spec, folder: Path, *, say: Say = print) -> Path:
 
 
 def _open(folder: Path, prepared: Prepared) -> None:
-    """Writes `lock.json` and `spec.yaml`, or compares with those that are there."""
+    """Writes `lock.json` and `spec.yaml`, or compares with what the run was begun with, where anything was made."""
     path = folder / "lock.json"
-    if path.exists():
+    is_begun = any(file.is_file() for file in (folder / "stages").rglob("*"))
+    if path.exists() and is_begun:
         lock.compare(path, load_json(path), prepared.lock)
         return
-    if (folder / "stages").exists():
+    if is_begun:
         raise RunChanged(
             f"{folder} has stages and no lock.json: it is no run folder, or its lock was removed; name another --folder"
         )
+    # Nothing was made yet: whoever mends a spec that did not get so far need not look for another folder.
+    (folder / "events.jsonl").unlink(missing_ok=True)
     rows.write_text(folder / "spec.yaml", dump(prepared.spec))
     rows.write_json(path, prepared.lock)
 
@@ -140,7 +144,8 @@ class _Run:
         benchmarks, seconds["eval_seconds"] = self._evaluate(index, stage, model)
         shutil.rmtree(stage.path / "trainer", ignore_errors=True)
         self._emit_once("stage_end", stage.id)
-        rows.write_json(stage.metrics, self._metrics(index, stage, setting, benchmarks, seconds))
+        made = fingerprint(model) if model == stage.checkpoint else model_fingerprint(model)
+        rows.write_json(stage.metrics, self._metrics(index, stage, setting, benchmarks, seconds, made))
 
     def _start(self, stage: StageFolder) -> Path:
         """The model that the run starts from, made here for an `init:` spec."""
@@ -186,9 +191,14 @@ class _Run:
     def _model(self, index: int) -> Path:
         """The checkpoint that stage `index` starts from, checked."""
         before = self.stages[index - 1]
-        if index == 1 and self.spec.model.init is None:
-            return local_model(str(self.spec.model.path))
-        return check_checkpoint(before)
+        if index > 1 or self.spec.model.init is not None:
+            return check_checkpoint(before)
+        model = local_model(str(self.spec.model.path))
+        if model_fingerprint(model) != before.read_metrics()["checkpoint"]:
+            raise RunChanged(
+                f"the model in {model} is not the one that the run measured first; put it back, or start anew with another --folder"
+            )
+        return model
 
     def _train(self, index: int, stage: StageFolder, setting: Stage) -> float:
         begin = time.monotonic()
@@ -258,6 +268,7 @@ class _Run:
         setting: Stage | None,
         benchmarks: Mapping[str, Any],
         seconds: Mapping[str, float],
+        checkpoint: str,
     ) -> dict[str, Any]:
         return {
             "stage": stage.id,
@@ -266,7 +277,7 @@ class _Run:
             "index": index,
             "domains": dict(setting.domains) if setting else {},
             "steps": setting.steps if setting else 0,
-            "checkpoint": fingerprint(stage.checkpoint) if stage.checkpoint.exists() else "",
+            "checkpoint": checkpoint,
             "benchmarks": dict(benchmarks),
             "seconds": {key: round(value, 3) for key, value in seconds.items()},
         }

@@ -22,11 +22,11 @@ from pydantic import ValidationError
 from cascade_core import options, overrides
 from cascade_core.document import Document, Where, read
 from cascade_core.domain import Benchmark, Domain
-from cascade_core.errors import PluginError, SpecError
+from cascade_core.errors import CascadeError, PluginBroken, PluginError, SpecError, UsageError
 from cascade_core.nearest import suggestion
 from cascade_core.plugins import Registry, registry
 from cascade_core.refusals import Refusal, refusals
-from cascade_core.settings import Sampling, Spec, Stage
+from cascade_core.settings import Sampling, Spec, Stage, is_path
 
 
 def load(path: Path, settings: Iterable[str] = ()) -> Spec:
@@ -64,6 +64,7 @@ def check(
     wrong = [*_build(spec, found, domains), *_trainers(spec, found)]
     if len(domains) == len(spec.domains):
         wrong += _benchmarks(spec, domains)
+    wrong += _model(spec)
     if wrong:
         raise _refused(document, wrong)
     return domains
@@ -189,7 +190,7 @@ def _build(spec: Spec, found: Registry, domains: dict[str, Domain]) -> Iterator[
                     yield Refusal(
                         where, f"domain {name!r} needs {needs}, which nothing installed provides", is_key=True
                     )
-        except (PluginError, SpecError) as cause:
+        except CascadeError as cause:
             yield Refusal((*where, *_meant(given, str(cause))), str(cause), is_key=True)
 
 
@@ -228,11 +229,27 @@ def _setting(message: str) -> Where:
     return tuple(match[0].split(".")) if match else ()
 
 
+def _model(spec: Spec) -> Iterator[Refusal]:
+    """A path that is no folder; what may be a hub name is asked for when the run begins."""
+    path = spec.model.path
+    if path is not None and is_path(path) and not Path(path).is_dir():
+        yield Refusal(("model", "path"), f"no folder is at {path!r}; give a Hugging Face folder or a hub name")
+
+
 def _benchmarks(spec: Spec, domains: Mapping[str, Domain]) -> Iterator[Refusal]:
     """What is wrong with the names that the spec gives and with the benchmarks themselves."""
-    offered = {
-        f"{name}/{benchmark.name}": benchmark for name, domain in domains.items() for benchmark in domain.benchmarks()
-    }
+    offered: dict[str, Benchmark] = {}
+    for name, domain in domains.items():
+        try:
+            offered |= {f"{name}/{benchmark.name}": benchmark for benchmark in domain.benchmarks()}
+        except UsageError as cause:
+            yield Refusal(("domains", name, *_meant(spec.domains[name], str(cause))), str(cause), is_key=True)
+            return
+        except CascadeError:
+            raise
+        except Exception as cause:
+            what = f"{type(cause).__name__}: {cause}"
+            raise PluginBroken(f"domain {name!r} cannot tell its benchmarks: {what}") from cause
     for index, name in enumerate(spec.evaluation.benchmarks or ()):
         if name not in offered:
             yield Refusal(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cascade_core.errors import CheckpointError, RunChanged, RunError, RunLocked
+from cascade_core.errors import CheckpointError, RunChanged, RunError, RunLocked, SpecError
 from cascade_core.folder import locked
 from cascade_core.run import run
 from cascade_core.spec import load
@@ -137,6 +137,77 @@ def test_another_number_of_workers_is_no_change(finished: Path, tmp_path: Path) 
     other = tmp_path / "other.yaml"
     other.write_text(SPEC.replace("workers: 1", "workers: 2"))
     run(load(other), finished, say=lambda line: None)
+
+
+def test_a_run_that_stopped_at_too_many_failures_may_go_on_with_more_allowed(finished: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(SPEC.replace("workers: 1", "workers: 1, max_error_rate: 0.3"))
+    run(load(other), finished, say=lambda line: None)
+
+
+STORED = """
+name: stored
+model: ./model
+domains:
+  math: {data: ./train.jsonl, eval_data: ./test.jsonl, template: "{problem}"}
+stages: [{name: sft, kind: sft, domains: math, steps: 2, batch_size: 4, save_every: 0}]
+scoring: {workers: 1}
+evaluation: {sampling: {max_response_tokens: 6}}
+"""
+
+
+@pytest.fixture(scope="module")
+def half_done(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run from a model and from files of its own, stopped after the measuring of its starting model."""
+    import shutil
+
+    folder = tmp_path_factory.mktemp("stored")
+    (folder / "stored.yaml").write_text(STORED)
+    shutil.copytree(finished / "stages" / "00-start" / "checkpoint", folder / "model")
+    for name, first in (("train", 1), ("test", 51)):
+        tasks = [{"problem": f"{n}+1=", "answer": str(n + 1), "solution": str(n + 1)} for n in range(first, first + 8)]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
+
+    class Stop(Exception):
+        pass
+
+    def stop(line: str) -> None:
+        if "training" in line:
+            raise Stop
+
+    with pytest.raises(Stop):
+        run(load(folder / "stored.yaml"), folder / "run", say=stop)
+    return folder
+
+
+CHANGED = {
+    "train.jsonl": r"data\.math\..*train\.jsonl was",
+    "model/config.json": "is not the one that the run measured",
+}
+
+
+def test_a_file_that_changed_under_a_half_done_run_is_refused_until_it_is_put_back(half_done: Path) -> None:
+    spec, folder = load(half_done / "stored.yaml"), half_done / "run"
+    for name, told in CHANGED.items():
+        text = (half_done / name).read_text()
+        (half_done / name).write_text(text + "\n")
+        with pytest.raises(RunChanged, match=told):
+            run(spec, folder, say=lambda line: None)
+        (half_done / name).write_text(text)
+    run(spec, folder, say=lambda line: None)
+    assert (folder / "stages" / "01-sft" / "metrics.json").exists()
+
+
+def test_a_mended_spec_may_use_the_folder_in_which_nothing_was_made(
+    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    wrong = load(spec, ["model=nobody/nothing"])
+    with pytest.raises(SpecError, match="nobody/nothing"):
+        run(wrong, tmp_path / "run", say=lambda line: None)
+    mended = load(spec, ["seed=7", "evaluation.limit=2", "stages.sft.steps=1", "stages.rl.steps=1"])
+    run(mended, tmp_path / "run", say=lambda line: None)
+    assert json.loads((tmp_path / "run" / "lock.json").read_text())["spec"]["seed"] == 7
 
 
 def test_a_second_run_on_the_same_folder_is_refused(spec: Path, finished: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strangers import publish
 
-from cascade_core.errors import SpecError
+from cascade_core.errors import PluginBroken, SpecError
 from cascade_core.plugins import Registry
 from cascade_core.settings import Spec
 from cascade_core.spec import check, dump, load, schema
@@ -34,7 +34,7 @@ TOY = """
     from dataclasses import dataclass, field
     from typing import Literal
     from cascade_core import Benchmark, Domain, Score, hookimpl
-    from cascade_core.errors import SpecError
+    from cascade_core.errors import SpecError, UsageError
     from cascade_core.trainers import Trainer
 
     @dataclass
@@ -46,9 +46,13 @@ TOY = """
         sampling: dict[str, float] = field(default_factory=dict)
         def __post_init__(self):
             if self.size == 13: raise ValueError("size 13 brings bad luck")
+            if self.size == 14: raise UsageError("size 14 is a usage error")
         def tasks(self, split, seed): raise AssertionError("check loads no task")
         def score(self, task, response): return Score(1.0)
-        def benchmarks(self): return (Benchmark("test", sampling=self.sampling), Benchmark("hard"))
+        def benchmarks(self):
+            if self.size == 15: raise UsageError("benchmarks of size 15 are refused")
+            if self.size == 16: raise KeyError("a bug")
+            return (Benchmark("test", sampling=self.sampling), Benchmark("hard"))
 
     class Plain(Trainer):
         name = "plain"
@@ -273,6 +277,10 @@ PLUGIN_SPOILT = [
     ("{size: 4}", "{size: 4.5}", "option 'size' must be a whole number, found 4.5"),
     ("{size: 4}", "{level: heard}", "option 'level' must be 'easy' or 'hard', found text 'heard', did you mean 'hard'"),
     ("{size: 4}", "{size: 13}", "spec.yaml:5:9: domains.toy.size: domain 'toy' refuses its options: size 13 brings bad luck"),
+    ("{size: 4}", "{size: 14}", "spec.yaml:5:9: domains.toy.size: size 14 is a usage error"),
+    ("{size: 4}", "{size: 15}", "spec.yaml:5:9: domains.toy.size: benchmarks of size 15 are refused"),
+    ("owner/model", "/no/such/folder", "spec.yaml:3:8: model.path: no folder is at '/no/such/folder'; give a Hugging Face folder or a hub name"),
+    ("owner/model", "./absent", "model.path: no folder is at '"),
     ("{size: 4}", "{sampling: {temprature: 1}}", "spec.yaml:5:3: domains.toy: benchmark 'toy/test' sets sampling 'temprature', did you mean 'temperature'"),
     ("{size: 4}", "{sampling: {top_p: 2}}", "benchmark 'toy/test' sets sampling top_p, which must be at most 1, found 2"),
     ("  toy: {size: 4}", "  toy: {}\n  tooy: {}", "spec.yaml:6:3: domains.tooy: no domain is called 'tooy', did you mean 'toy'"),
@@ -294,6 +302,13 @@ def test_what_a_plugin_refuses_is_named_with_its_line(old: str, new: str, line: 
     with pytest.raises(SpecError) as caught:
         check(load(path), path, found=Registry())
     assert line in str(caught.value).replace(f"{path.parent}/", "")
+
+
+def test_a_bug_in_the_naming_of_benchmarks_names_the_domain(write, publish) -> None:
+    publish("cascade-plugin-toy", TOY)
+    path = write(BASE.replace("name: small", "name: small\ntrainer: plain").replace("size: 4", "size: 16"))
+    with pytest.raises(PluginBroken, match="domain 'toy' cannot tell its benchmarks: KeyError: 'a bug'"):
+        check(load(path), path, found=Registry())
 
 
 def test_what_plugins_refuse_is_said_at_once_and_each_thing_once(write, publish) -> None:
