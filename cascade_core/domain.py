@@ -240,7 +240,8 @@ class Domain(ABC):
     def tasks(self, split: str, seed: int) -> Iterable[Task]:
         """The prompt loader. `"test"` gives the same tasks whatever the seed, and shares no prompt with `"train"`.
 
-        A generator may be endless; whoever calls takes what is needed.
+        A generator may be endless; whoever calls takes what is needed. `seed` is any whole number from 0 on, in a run of
+        63 bits: more than `numpy.random.seed` takes.
         """
 
     @abstractmethod

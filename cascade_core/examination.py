@@ -24,6 +24,7 @@ from cascade_core.settings import Scoring
 
 _PROBED = 10  # tasks that hostile answers are tried on
 _FURTHER = 10  # times as many prompts are compared between the splits as tasks are examined
+_LARGE = 2**63 - 1  # a run's seeds are of this size
 _LUCKY = 0.5  # share of tasks that an answer without content may happen to solve ("write no comma")
 _MEGABYTE = 2**20
 _MEGABYTES = 4  # tasks that an answer of that size is tried on
@@ -93,6 +94,8 @@ class Examination:
             for task in found:
                 if not isinstance(task, Task):
                     raise Failure(f"split {split!r} yields a {type(task).__name__}, not a Task", fatal=True)
+        if next(iter(self.domain.tasks("train", _LARGE)), None) is None:
+            raise Failure(f"split 'train' has none for seed {_LARGE}", fatal=True)
         self.loaded = loaded
         return ", ".join(f"{len(found)} of {split} seen" for split, found in loaded.items())
 

@@ -98,7 +98,8 @@ class Decoder:
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
         added = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
-        kept = {tokenizer.convert_tokens_to_ids(tag) for tag in _KEPT}
+        vocabulary = tokenizer.get_vocab()  # asked by name, an absent tag would be the unknown token
+        kept = {vocabulary[tag] for tag in _KEPT if tag in vocabulary}
         self._dropped = (added | set(tokenizer.all_special_ids)) - kept
 
     def text(self, tokens: Sequence[int]) -> str:

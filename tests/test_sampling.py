@@ -115,6 +115,14 @@ def test_sampling_leaves_the_random_numbers_of_others_alone(sampler):
     assert torch.equal(first, torch.rand(3))
 
 
+def test_an_unknown_token_is_no_text_where_the_tokenizer_has_no_thought_tags():
+    from cascade_core.initial import build_tokenizer
+    from cascade_core.settings import InitTokenizer
+
+    tokenizer = build_tokenizer(InitTokenizer(), 32)
+    assert Decoder(tokenizer).text([*tokenizer("a")["input_ids"], tokenizer.unk_token_id]) == "a"
+
+
 def test_thought_tags_stay_in_the_text_even_where_they_are_special_tokens(sampler):
     from transformers import AutoTokenizer
 

@@ -32,6 +32,7 @@ BREACHES = [
     ("raises", "both splits have tasks", "FileNotFoundError: words.txt"),
     ("no train", "both splits have tasks", "split 'train' has none"),
     ("no test", "both splits have tasks", "split 'test' has none"),
+    ("small seeds", "both splits have tasks", "Seed must be between 0 and"),
     ("no task", "both splits have tasks", "yields a dict, not a Task"),
     ("tuple", "tasks are well-formed", "must be JSON values that JSON gives back unchanged"),
     ("mode", "tasks are well-formed", "a mode must be '', 'think' or 'no_think', found 'thinking'"),

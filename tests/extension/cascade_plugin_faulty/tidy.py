@@ -27,6 +27,8 @@ class Tidy(Domain):
             raise FileNotFoundError("words.txt")
         if self.fault == f"no {split}":
             return
+        if self.fault == "small seeds" and seed >= 2**32:
+            raise ValueError("Seed must be between 0 and 2**32 - 1")
         for i in itertools.count() if split == "train" else range(self.size):
             word = f"{split}{i}"
             if self.fault == "random":
