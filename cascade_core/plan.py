@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
+from cascade_core.consistency import ONLY
 from cascade_core.domain import Benchmark, Domain, Task
 from cascade_core.errors import CascadeError, PluginBroken
 from cascade_core.plugins import Registry, registry
@@ -35,7 +36,7 @@ class DomainPlan:
 
 @dataclass(frozen=True)
 class StagePlan:
-    """One stage: `tasks` are drawn for it in all, `responses` sampled from them; `flags` are the trainer's own."""
+    """One stage: `tasks` are drawn for it in all, `responses` sampled from them; `settings` are the spec's, `flags` the trainer's own."""
 
     folder: str
     name: str
@@ -46,6 +47,7 @@ class StagePlan:
     responses: int
     seed: int
     trainer: str
+    settings: Mapping[str, Any]
     flags: Mapping[str, Any]
 
 
@@ -146,8 +148,16 @@ def _stage(index: int, stage: Stage, spec: Spec, found: Registry) -> StagePlan:
         responses=drawn * stage.rollout.samples_per_prompt if stage.kind == "rl" else 0,
         seed=spec.seed if stage.seed is None else stage.seed,
         trainer=trainer.name,
+        settings=_settings(stage),
         flags=dict(trainer().settings(stage)),
     )
+
+
+def _settings(stage: Stage) -> dict[str, Any]:
+    """What the spec says of the stage, defaults included, without what has a place of its own in the plan."""
+    told = {"name", "kind", "domains", "steps", "seed", "trainer", "trainer_args"}
+    foreign = {key for kind, keys in ONLY.items() if kind != stage.kind for key in keys}
+    return stage.model_dump(mode="json", exclude=told | foreign)
 
 
 def _benchmark(name: str, benchmark: Benchmark, domain: Domain, settings: Evaluation, tasks: bool) -> BenchmarkPlan:

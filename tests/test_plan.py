@@ -91,6 +91,14 @@ def test_stages_show_the_flags_that_their_trainer_gets(make) -> None:
     assert dict(make("stages.rl.optim.lr=1e-3").stages[1].flags) == {"learning_rate": 1e-3, "steps": 3}
 
 
+def test_stages_show_the_settings_that_no_flag_tells(make) -> None:
+    sft, rl = make("stages.rl.overlong=mask", "stages.rl.advantage.std=population").stages
+    assert (rl.settings["overlong"], rl.settings["loss"], rl.settings["control"]) == ("mask", "token", "none")
+    assert rl.settings["advantage"] == {"std": "population", "epsilon": 1e-4, "shaping": "none"}
+    assert sft.settings["batch_size"] == 6 and not {"overlong", "rollout"} & set(sft.settings)
+    assert "batch_size" not in rl.settings
+
+
 def test_domains_are_shown_with_their_distribution_and_options(make) -> None:
     toy, other = make().domains
     assert (toy.distribution, toy.version, dict(toy.options)) == ("cascade-plugin-toy", "1.2", {"size": 5})

@@ -25,7 +25,7 @@ def plan(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show what a spec would do: stages, tasks drawn, steps, the trainer's own flags, benchmarks. Do nothing.
+    """Show what a spec would do: stages, tasks drawn, steps, settings, the trainer's own flags, benchmarks. Do nothing.
 
     Everything that can be wrong with the spec is found here, each with its line.
 
@@ -72,6 +72,10 @@ def _tables(made: Plan) -> Iterator[Table]:
     stages.add_row("all", "", "", str(totals["steps"]), str(totals["tasks"]), str(totals["responses"]), "", "")
     yield stages
     for stage in made.stages:
+        settings = table(f"Settings of {stage.folder}", "setting", "value")
+        for setting, value in stage.settings.items():
+            settings.add_row(setting, brief(value))
+        yield settings
         flags = table(f"What {stage.trainer} gets for {stage.folder}", "flag", "value")
         for flag, value in stage.flags.items():
             flags.add_row(flag, brief(value))
