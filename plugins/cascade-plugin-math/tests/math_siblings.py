@@ -940,6 +940,20 @@ rows(
     (BROKEN, "5", "None"),
     (RIGHT, "=\\boxed(5)", "5"),
     (WRONG, "a_1=2, a_2=1", "a_1=1, a_2=2"),
+    (RIGHT, "=We find that $x \\lt 3$.", "x<3"),
+    (RIGHT, "=$5 \\geq x$", "x\\le5"),
+    (RIGHT, "=Final Answer: The largest $n$ is 34.", "34"),
+    (RIGHT, "=Therefore $x \\geq 5$ is the solution.", "x>=5"),
+    (RIGHT, "7:32", "S_{MBCN}:S=7:32"),
+    (RIGHT, "\\frac{1}{\\sqrt6}", "\\frac{NO}{BO}=\\frac{1}{\\sqrt{6}}"),
+    (RIGHT, "(5,2),(7,2)", "p=5,q=2;p=7,q=2"),
+    (RIGHT, "(0,1)", "0<f(x)<1"),
+    (RIGHT, "28\\text{ pct}", "28\\%"),
+    (RIGHT, "=\\boxed{28} percent", "28\\%"),
+    (RIGHT, "11,\\! 111", "11111"),
+    (RIGHT, "=Then $x=\\boxed{3}$ and $y=\\boxed{4}$.", "x=3,y=4"),
+    (WRONG, "=Then $x=\\boxed{3}$ or $x=\\boxed{4}$.", "x=4"),
+    (WRONG, "4, 3", "x=3,y=4"),
 )
 
 

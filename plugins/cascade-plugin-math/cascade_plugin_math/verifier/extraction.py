@@ -18,12 +18,13 @@ _BARE = re.compile(r"\([^(){}]{1,80}\)|[-+]?\d[\d.,]*\d|[-+]?\d|\\[A-Za-z]+(?:\s
 _JOINT = re.compile(
     r"[\s$,;.*~&:()\[\]]*(?:\\(?:quad|qquad|text\{\s*(?:and|or)\s*\}|[,;:! \]\[()])|and|or|und|oder|\s|[$,;.*~&:()\[\]])*"
 )
+_NAMED = re.compile(r"(?<![A-Za-z])([A-Za-z](?:_\{?\w\}?)?)\s*=\s*\$?\s*$")
 _HEDGE = re.compile(
     r"\b(?:if (?:that|this|it) (?:is|was|'s)n?'?t? ?(?:wrong|incorrect|not)|otherwise|alternatively|or (?:maybe|perhaps|possibly|else))\b",
     re.I,
 )
 _AFTER = re.compile(
-    r"\s*(?:\$?\s*(\\?%)|(\^\s*\\circ|\^\s*\{\s*\\circ\s*\}|°)|((?:\\[,;: ]|~)?\s*\\(?:text|mathrm|rm|textrm)\s*\{([^{}]{1,40})\}(?:\^\{?\d\}?)?))"
+    r"\s*(?:\$?\s*(\\?%|(?:percent|pct|percentage)\b)|(\^\s*\\circ|\^\s*\{\s*\\circ\s*\}|°)|((?:\\[,;: ]|~)?\s*\\(?:text|mathrm|rm|textrm)\s*\{([^{}]{1,40})\}(?:\^\{?\d\}?)?))"
 )
 _OFFERED = re.compile(
     r"[\s$.,)]*\(?\s*\\?(?:text\{)?\s*(?:or|alternatively|otherwise)\b[\s}:,]*(?:maybe |perhaps |possibly |else |equivalently,? )?(.{1,80})",
@@ -62,7 +63,7 @@ def boxed(text: str) -> Boxed | None:
         if not _joined(text[box.end : group[0].begin]):
             break
         group.insert(0, box)
-    contents = list(dict.fromkeys(_inner(box.content.strip()) for box in group))
+    contents = _listed(group, text)
     tail = text[group[-1].end : group[-1].end + 400]
     content = ", ".join(contents) if len(contents) > 1 else contents[0] + _beside(tail)
     return Boxed(content, _alternative(tail), bool(_DISOWNED.search(tail)))
@@ -80,12 +81,19 @@ def _inner(content: str) -> str:
 
 def _joined(between: str) -> bool:
     """Whether two boxes belong together: only separators between them, or the second is offered in case."""
-    return (
-        len(between) < 200
-        and (
-            _JOINT.fullmatch(between[:60]) is not None if len(between) <= 60 else False or bool(_HEDGE.search(between))
-        )
-    ) or (len(between) < 200 and bool(_HEDGE.search(between)))
+    if len(between) >= 200:
+        return False
+    separators = _NAMED.sub("", between)
+    return (len(separators) <= 60 and _JOINT.fullmatch(separators) is not None) or _HEDGE.search(between) is not None
+
+
+def _listed(group: list[_Box], text: str) -> list[str]:
+    """The contents of a group of boxes, with the names before them where every box has one: `x = \\boxed{3}`."""
+    contents = [_inner(box.content.strip()) for box in group]
+    names = [_NAMED.search(text[max(0, box.begin - 20) : box.begin]) for box in group]
+    if len(group) > 1 and all(names):
+        contents = [f"{name[1]} = {content}" for name, content in zip(names, contents, strict=True) if name]
+    return list(dict.fromkeys(contents))
 
 
 def _boxes(text: str) -> list[_Box]:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cascade_plugin_math.verifier import equations, families, quantities, ratios, regions
-from cascade_plugin_math.verifier.names import FALSE, assignments, reduce
-from cascade_plugin_math.verifier.node import Node, TooMuch, canonical, make, num, rebuild, sym, symbols
+from cascade_plugin_math.verifier.names import FALSE, assignments, is_name, reduce
+from cascade_plugin_math.verifier.node import Node, TooMuch, canonical, make, num, rebuild, sym, symbols, text
 from cascade_plugin_math.verifier.scalar import Context
 from cascade_plugin_math.verifier.settle import settled
 from cascade_plugin_math.verifier.signs import Signs, apart, has_several, together
@@ -86,11 +86,13 @@ class Matcher:
 
     def _as_region(self, node: Node, name: Node | None) -> list[Node]:
         """What a node may mean as a region; inequalities between commas hold together, or are alternatives."""
+        node = rebuild(node, lambda part: sym(text(part)) if part.op == "apply" and is_name(part) else None)
         if node.op == "list":
             return [make("and", *node.args), make("or", *node.args)]
         return [node]
 
     def _ratio(self, label: Node, answer: Node) -> bool | None:
+        (_, label), (_, answer) = reduce(label, self.context), reduce(answer, self.context)
         return ratios.same(label, answer, self.asked.ratio, self.asked.time, self.same)
 
     def _named(self, label: Node, answer: Node) -> bool | None:
@@ -100,7 +102,8 @@ class Matcher:
                 return all(self.same(left[name], right[name]) for name in left)
             return None if self._one_letter(left) and self._one_letter(right) else False
         for named, other in ((left, answer), (right, label)):
-            if named is not None and other.op == "tuple":
+            in_order = other.op == "tuple" or (other.op == "list" and named is not None and not self._one_letter(named))
+            if named is not None and in_order and not any(part.op in ("rel", "tuple") for part in other.args):
                 values = [named[name] for name in sorted(named)]
                 return len(values) == len(other.args) and all(map(self.same, other.args, values))
         return None
@@ -202,7 +205,8 @@ class Matcher:
         if node.op in ("list", "or", "and", "set", "union") and not regions.is_region(node):
             found: list[Node] = []
             for arg in node.args:
-                inner = [arg] if arg.op == node.op == "set" else self.values(arg, signs)
+                point = self._point(arg)
+                inner = [point] if arg.op == node.op == "set" or point != arg else self.values(arg, signs)
                 if inner is None or len(found) > MAX_VALUES:
                     return None
                 found += inner
@@ -212,6 +216,11 @@ class Matcher:
         if node.op in _KEPT_WHOLE or node == FALSE:
             return None
         return signs(node)
+
+    def _point(self, node: Node) -> Node:
+        """`p = 5, q = 2` within a list of such: the point (5, 2)."""
+        named = assignments(node, self.context) if node.op in ("list", "and") else None
+        return node if named is None else make("tuple", *(named[name] for name in sorted(named)), value="()")
 
     def _one(self, label: Node, answer: Node) -> bool:
         """Whether two single values are the same: tuples and matrices by their parts, the rest by value and unit."""

@@ -24,12 +24,15 @@ def is_name(node: Node) -> bool:
         return node.value in ("e", "i")
     if node.op == "tuple":
         return all(arg.op == "sym" for arg in node.args)
+    if node.op == "ratio":
+        return all(is_name(arg) for arg in node.args)
     if node.op == "mul":
         heads = node.args
         if heads[0] in (sym("d"), sym("partial")) and heads[-1].op == "inv":
             return True
         words = all(arg.op == "word" for arg in heads)
-        capitals = all(arg.op == "sym" and arg.value[:1].isupper() for arg in heads)
+        bare = [arg.args[0] if arg.op == "inv" else arg for arg in heads]
+        capitals = all(part.op == "sym" and part.value[:1].isupper() for arg in bare for part in _factors(arg))
         return (
             words
             or capitals
@@ -41,6 +44,10 @@ def is_name(node: Node) -> bool:
             node.value in ("abs", "norm", "det", "deg", "dim") and is_name(inner) and inner.op in ("mul", "fun", "word")
         )
     return False
+
+
+def _factors(node: Node) -> tuple[Node, ...]:
+    return node.args if node.op == "mul" else (node,)
 
 
 def reduce(node: Node, context: Context) -> tuple[Node | None, Node]:

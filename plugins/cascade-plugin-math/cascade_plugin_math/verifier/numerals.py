@@ -14,7 +14,7 @@ from cascade_plugin_math.verifier.node import Node, TooMuch, Unreadable, num
 
 MAX_DIGITS = 20_000
 _CHUNK = 4_000
-_SEPARATORS = r",\\!|,\\,|,|\{,\}|\\,|\\;|\\:|\\ |~|'|\\_|_| "
+_SEPARATORS = r",\\! |,\\!|,\\,|,|\{,\}|\\,|\\;|\\:|\\ |~|'|\\_|_| "
 _INNER = r"\{,\}|\\,|\\;|\\:|\\ |~|'|\\_|_| "
 
 

@@ -17,7 +17,6 @@ INFIX = {
 }  # fmt: skip
 KEYS = {"or": OR, "and": AND, "for": CONDITION, "if": CONDITION, "where": CONDITION, "when": CONDITION, "with": CONDITION,
          "mod": SUM, "to": RATIO, "per": PRODUCT, "in": RELATION}  # fmt: skip
-WITH_SIGN = frozenset(INFIX) | frozenset(KEYS)
 
 
 def _joined(op: str) -> Callable[[Node, Node], Node]:

@@ -24,7 +24,6 @@ from cascade_plugin_math.verifier.operators import (
     RELATION,
     SIGN,
     SUM,
-    WITH_SIGN,
 )
 from cascade_plugin_math.verifier.tokens import Token, tokenise
 from cascade_plugin_math.verifier.vocabulary import RELATIONS
@@ -73,17 +72,23 @@ class Parser:
         return node
 
     def sequence(self) -> Node:
-        """One statement, or a list of them between commas, semicolons or line breaks."""
-        items, separators = [self.expression()], set()
+        """One statement, or a list of them; commas within semicolons make a list of lists."""
+        rows: list[list[Node]] = [[self.expression()]]
+        separators: set[str] = set()
         while self.has("op", ",", ";", "\\\\"):
-            separators.add(self.take().text)
+            separator = self.take().text
+            separators.add(separator)
             if self.has("key", "and", "or"):
                 self.take()
             if self.next.kind in ("end", "close") or self.has("op", ";", ","):
                 break
-            items.append(self.expression())
-        if len(items) == 1 and not separators:
-            return items[0]
+            if separator == ";" and rows[-1]:
+                rows.append([])
+            rows[-1].append(self.expression())
+        if not separators:
+            return rows[0][0]
+        nested = "," in separators and len(rows) > 1
+        items = [make("list", *row, value=",") for row in rows] if nested else [item for row in rows for item in row]
         return make("list", *items, value=";" if ";" in separators else ",")
 
     def expression(self, power: int = 0) -> Node:
@@ -174,11 +179,7 @@ class Parser:
             return self.relation(left)
         if binding == POWER:
             return self.postfix(left)
-        if (
-            token.kind in ("num", "sym", "word", "open")
-            or token.text in ("|", "||", "dots")
-            or token.text not in WITH_SIGN
-        ):
+        if token.text not in (KEYS if token.kind == "key" else INFIX if token.kind in ("op", "cmd") else ()):
             right = self.expression(PRODUCT)
             return make("cond", left, right, value="for") if right.op == "rel" else make("mul", left, right)
         self.take()

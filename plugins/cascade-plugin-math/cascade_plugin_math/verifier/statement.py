@@ -38,11 +38,11 @@ _CONNECTIVE = re.compile(
     re.I,
 )
 _COPULA = re.compile(
-    r"\b(?:is|are|was|were|equals?|gives?|get|obtain|have|costs?|makes?|becomes|yields?)\b\s*(?:exactly\s+|equal to\s+)?:?",
+    r"\b(?:is|are|was|were|equals?|gives?|(?:get|obtain|have|find|conclude|deduce)(?:\s+that)?|costs?|makes?|becomes|yields?)\b\s*(?:exactly\s+|equal to\s+)?:?",
     re.I,
 )
 _QUANTITY = re.compile(
-    r"\$(?!\d[^$\n]*[A-Za-z]{3,}[^$\n]*\$)[^$\n]{1,200}\$|\\\(.{1,200}?\\\)|\\\[.{1,200}?\\\]|"
+    r"\$(?!\d[^$\n]*(?<![\\A-Za-z])[A-Za-z]{3,}[^$\n]*\$)[^$\n]{1,200}\$|\\\(.{1,200}?\\\)|\\\[.{1,200}?\\\]|"
     r"[-−]?[$€£]?\d[\d.,/:\u202f\u00a0]*\d\s*%?|[-−]?[$€£]?\d\s*%?"
 )
 _FORMULA = re.compile(
@@ -83,8 +83,16 @@ def announcement(text: str) -> str | None:
             continue
         rest = _clean(_NOT_BUT.sub("", _until_end(text[match.end() : match.end() + _WINDOW])))
         if rest:
-            return rest
+            return _said(rest)
     return None
+
+
+def _said(rest: str) -> str:
+    """An announced sentence's own predicate: `The largest n is 34`."""
+    if not re.match(r"[A-Za-z]{2,}\s", rest) or _UNSURE.search(rest):
+        return rest
+    value = _predicate(rest)
+    return value if value and value != rest and _QUANTITY.search(value) else rest
 
 
 def tagged(text: str) -> str | None:

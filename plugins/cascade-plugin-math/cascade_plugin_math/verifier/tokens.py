@@ -223,7 +223,7 @@ class Lexer:
             self._emit("word", "inch")
         elif low in _KEYWORDS:
             self._emit("key", low)
-        elif low in ("percent", "pct"):
+        elif low in ("percent", "pct", "percentage"):
             self._emit("op", "%")
         elif word in CONSTANTS or ((word in FUNCTIONS and self._is_called(word)) and word not in KNOWN_UNITS):
             self._emit("cmd", word)
@@ -251,8 +251,13 @@ class Lexer:
             self._emit("sym", run)
         elif run in FUNCTIONS or run in CONSTANTS or run in ("choose", "over"):
             self._emit("cmd", run)
+        elif run.lower() in ("pct", "percent", "percentage"):
+            self._emit("op", "%")
         elif set(run) <= set("ABCDEF") and self.text[self.at : self.at + 1] == "_":
             self._emit("word", run)
+        elif len(run) == 2 and run.isupper() and run != "OR" and (last is not None or self.text[self.at :].strip()):
+            self._emit("sym", run[0])
+            self._emit("sym", run[1])
         elif len(run) > 3 or run.lower() in ALLOWED_BARE or run.lower() in HEDGES:
             self._long_run(run)
         elif self._is_unit_here(run, last) or (last is None and self._is_word_alone(run)):

@@ -78,6 +78,8 @@ def judge(
             )
     except TooMuch as error:
         return Verdict(False, f"limit: {error}", given)
+    except RecursionError:  # trees are low; only a caller that is deep in its own stack gets here
+        return Verdict(False, "limit: nested too deeply", given)
     return Verdict(right, note, given)
 
 
