@@ -17,6 +17,7 @@ from typing import Any
 
 import regex
 
+from cascade_plugin_if.everyday import known_in
 from cascade_plugin_if.reading import Reading
 from cascade_plugin_if.words import listed
 
@@ -45,6 +46,8 @@ _KIN = (
 )
 _WINDOW = 160
 _MAX_WINDOWS = 200
+_SENTENCE = regex.compile(r"[^.!?…。！？।]++[.!?…。！？।]*+")
+_TELLING = 20
 _NOISE = regex.compile(r"`[^`\n]++`|[*_#>|~=<\[\]{}\\]++|\d++")
 _ADDRESS = regex.compile(r"[(\[<]*+(?:https?://|www\.)")
 # In a short text a word with a stop behind it is a word that the model does not know.
@@ -89,6 +92,8 @@ def ranking(text: str) -> Mapping[str, float]:
 def is_written_in(reading: Reading, target: str) -> bool:
     """Whether the whole answer is in the language: on average, and without a large part in another one."""
     text = plain(reading)
+    if len(text) < _SHORT and (known := known_in(_WORD.findall(text.replace("’", "'")), _kin(target))) is not None:
+        return known
     if not _share(_sample(text), target):
         return False
     windows = _windows(text)
@@ -136,9 +141,9 @@ def _is_clearly_other(window: str, target: str) -> bool:
 
 
 def _windows(text: str) -> list[str]:
-    """Pieces of about a sentence or two, spread evenly over a long text."""
+    """The sentences of a short text; pieces of about a sentence or two, spread evenly over a long one."""
     if len(text) <= _WINDOW:
-        return [text]
+        return [sentence for sentence in _SENTENCE.findall(text) if len(sentence) >= _TELLING] or [text]
     count = min(_MAX_WINDOWS, len(text) // _WINDOW + 1)
     step = len(text) / count
     return [text[int(step * place) : int(step * place) + min(_WINDOW, int(step) + 1)] for place in range(count)]

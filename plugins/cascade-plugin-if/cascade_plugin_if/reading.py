@@ -32,10 +32,13 @@ END_TOKENS = (
     "<pad>",
 )
 # Default-ignorable and control characters; ZWJ and ZWNJ stay, they shape letters and emoji.
-_INVISIBLE = regex.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
-    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]+"
+_UNSEEN = (
+    "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f"
 )
+_INVISIBLE = regex.compile(f"[{_UNSEEN}]+")
+_FIRST_SEEN = regex.compile(rf"[^\s{_UNSEEN}]")
+_LAST_SEEN = regex.compile(rf"(?r)[^\s{_UNSEEN}]")
 _LINE_END = regex.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 # Normalisation sorts runs of combining marks, in quadratic time: 30 marks are enough (Unicode UAX #15, stream-safe).
 _MARK_RUN = regex.compile(r"(\p{M}{30})\p{M}++")
@@ -71,6 +74,7 @@ class Reading:
 
     def __init__(self, text: str) -> None:
         whole = clean(text)
+        self._given = text
         self.text = whole.strip()
         self._indented = _BLANK_START.sub("", whole).rstrip()
 
@@ -78,6 +82,16 @@ class Reading:
     def is_blank(self) -> bool:
         """Whether there is nothing to read at all."""
         return _VISIBLE.search(self.text) is None
+
+    @cached_property
+    def exact(self) -> str:
+        """The answer character for character, without what no reader sees at either end."""
+        last = _LAST_SEEN.search(self._given)
+        if last is None:
+            return ""
+        text = _without_end_tokens(self._given[: last.end()])
+        first = _FIRST_SEEN.search(text)
+        return text[first.start() :] if first else ""
 
     @cached_property
     def words(self) -> list[str]:

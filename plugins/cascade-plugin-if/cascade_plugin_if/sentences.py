@@ -33,6 +33,7 @@ the a an this that these those he she it we they i you there here then when if b
 her its our their your what who where why how no yes not however after before while once one some many most all
 everyone nobody please let now also still even only both each every another other such
 """)
+_AFTER_ORDINAL = listed("januar februar märz april mai juni juli august september oktober november dezember jahrhundert")
 _AFTER_TIME = listed("""
 monday tuesday wednesday thursday friday saturday sunday est edt pst pdt cst cdt gmt utc cet bst
 """)
@@ -161,8 +162,9 @@ def _period_ends(text: str, at: int, next_word: str, mixed: bool) -> bool:
     if low in _BEFORE_NUMBER and next_word[:1].isdigit():
         return False
     if token.isdigit() and len(token) <= 3:
-        before = text[max(0, at - 16) : match.start()].rstrip()[-1:] if match else ""
-        return before not in ("", ":", ";", ".", "!", "?", "(")
+        before = text[max(0, at - 16) : match.start()].rstrip() if match else ""
+        is_counted = before[:-1].rpartition(" ")[2].casefold() in _BEFORE_NUMBER  # `Fig. 2.`
+        return following not in _AFTER_ORDINAL and (is_counted or before[-1:] not in ("", ":", ";", ".", "!", "?", "("))
     if low in _NEVER_LAST:
         return False
     if low in _LAST_BEFORE_CAPITAL:

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from cascade_core.errors import TaskError
-from cascade_plugin_if.reading import Reading
+from cascade_plugin_if.reading import Reading, clean
 
 Args = Mapping[str, Any]
 
@@ -66,10 +66,11 @@ def whole(least: int) -> Callable[[Any], int]:
 
 
 def text(value: Any) -> str:
-    """Reads a text that is not blank; white space around it is dropped."""
-    if not isinstance(value, str) or not value.strip():
+    """Reads a text in which there is something to read; it is cleaned as answers are, so that the two can be compared."""
+    cleaned = clean(value).strip() if isinstance(value, str) else ""
+    if not cleaned:
         raise ValueError("a text that is not blank")
-    return value.strip()
+    return cleaned
 
 
 def texts(value: Any) -> list[str]:

@@ -9,7 +9,7 @@ import regex
 from cascade_plugin_if import drafts
 from cascade_plugin_if.instructions.base import Args, Argument, Instruction, text
 from cascade_plugin_if.instructions.endings import unquoted
-from cascade_plugin_if.reading import Reading, clean
+from cascade_plugin_if.reading import Reading
 from cascade_plugin_if.words import has_word
 
 SEPARATOR = "******"
@@ -35,7 +35,7 @@ def _bare(part: str) -> str:
 
 def _repeat(reading: Reading, args: Args) -> bool:
     """The request first, word for word and in its case, then an answer; line breaks and spacing may differ."""
-    wanted = clean(args["prompt_to_repeat"]).split()
+    wanted = args["prompt_to_repeat"].split()
     return any(_starts_with(text, wanted) for text in (reading.text, unquoted(reading.text)))
 
 

@@ -12,7 +12,8 @@ from cascade_plugin_if.reading import Reading
 from cascade_plugin_if.words import has_word, words
 
 # Innermost brackets with a letter inside, on one line; no index (`a[i]`), link, footnote, check box or escaped bracket.
-_PLACEHOLDER = regex.compile(r"(?<![A-Za-z0-9_\\!])\[(?!\^)(?=[^\[\]\n]*?\p{L})[^\[\]\n]++(?<!\\)\](?!\(|:)")
+_PLACEHOLDER = regex.compile(r"(?<![A-Za-z0-9_\\!])\[(?!\^)(?=[^\[\]\n]*?\p{L})[^\[\]\n]++(?<!\\)\](?!\()")
+_LINK_DEFINITION = regex.compile(r"^ {0,3}\[[^\[\]\n]++\]:[ \t]*+<?(?:\w{2,10}:|www\.|[/#.])[^\n]*+$", regex.MULTILINE)
 _CHECK_BOX = regex.compile(r"^[ \t>]*+(?:[-*+•]|\d+[.)])[ \t]++\[[xX]\](?=[ \t])", regex.MULTILINE)
 _CODE_SPAN = regex.compile(r"`[^`\n]++`")
 _POSTSCRIPT_LINE = regex.compile(r"^[\s>#*_~`\"'“”«(\[\-]*+")
@@ -20,7 +21,7 @@ _POSTSCRIPT_LINE = regex.compile(r"^[\s>#*_~`\"'“”«(\[\-]*+")
 
 def placeholder_count(reading: Reading) -> int:
     """How many `[…]` stand for something to be filled in."""
-    prose = _CHECK_BOX.sub("", _CODE_SPAN.sub("", reading.prose))
+    prose = _LINK_DEFINITION.sub("", _CHECK_BOX.sub("", _CODE_SPAN.sub("", reading.prose)))
     return sum(1 for _ in _PLACEHOLDER.finditer(prose))
 
 
@@ -33,7 +34,7 @@ def _marker(marker: str) -> regex.Pattern[str]:
     """A postscript marker: capitals, spaces inside and a missing last dot make no difference."""
     parts = [regex.escape(part) for part in regex.findall(r"\w+|[^\w\s]", marker.rstrip(".:"))]
     before = r"(?:^[\s>#*_~`\"'“”«(\[\-]*+|(?<=[.!?…][\"'”’»)*_]{0,3}[ \t\n]))"
-    return regex.compile(before + r"[*_]{0,3}" + r"\s{0,2}".join(parts) + r"\.?(?![\w.])", regex.IGNORECASE)
+    return regex.compile(before + r"[*_]{0,3}" + r"\s{0,2}".join(parts) + r"\.?(?!_*+[^\W_]|\.)", regex.IGNORECASE)
 
 
 def _postscript(reading: Reading, args: Args) -> bool:

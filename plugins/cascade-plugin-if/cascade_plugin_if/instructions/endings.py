@@ -8,7 +8,7 @@ import regex
 
 from cascade_plugin_if.instructions.base import Args, Argument, Instruction, text
 from cascade_plugin_if.instructions.keywords import fold, is_spaceless
-from cascade_plugin_if.reading import Reading, clean
+from cascade_plugin_if.reading import Reading
 
 _DOUBLE = '"“”„‟«»＂'
 _CLOSING = " \t\n*_~`"
@@ -47,7 +47,7 @@ def _quotation(reading: Reading, args: Args) -> bool:
 
 def _ending(reading: Reading, args: Args) -> bool:
     """The phrase stands last; closing quotation marks, Markdown marks and white space may follow."""
-    phrase = fold(" ".join(clean(args["end_phrase"]).split()))
+    phrase = fold(" ".join(args["end_phrase"].split()))
     tail = reading.text[-4 * len(args["end_phrase"]) - 400 :]
     flat = fold(" ".join(tail.split()))
     closing = _CLOSING + _DOUBLE + "'’"
@@ -63,7 +63,7 @@ def _ending(reading: Reading, args: Args) -> bool:
 def _joins(before: str) -> bool:
     """Whether the text before a word's first letter makes it part of a longer word."""
     last = before[-1]
-    return last.isalnum() or last == "_" or (last in "-'" and len(before) > 1 and before[-2].isalnum())
+    return last.isalnum() or (last in "-'_" and len(before) > 1 and before[-2].isalnum())
 
 
 def _edit_quotation(draft: str, args: Args, rng: Random) -> str:

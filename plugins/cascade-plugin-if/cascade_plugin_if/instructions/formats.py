@@ -14,7 +14,7 @@ from cascade_plugin_if.reading import Reading
 from cascade_plugin_if.words import has_word
 
 _TIGHT_TITLE = regex.compile(r"(?<![<\w)\]])<<(?=[^\s<>])[^<>\n]*+(?<!\s)>>(?![>\w])")
-_PADDED_TITLE = regex.compile(r"^[\s#*_>\"“]*+<<(?!<)[^<>\n]++>>[\s*_\"”]*+$")
+_PADDED_TITLE = regex.compile(r"^[\s#*_>\"“]*+<<(?!<)(?:[^<>\n]|<(?!<)|>(?!>))++>>[\s*_\"”]*+$")
 _CODE_SPAN = regex.compile(r"`[^`\n]++`")
 _ORDINALS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _SECTION_TEXT = regex.compile(r"[\p{L}\p{N}]")

@@ -4,39 +4,21 @@ from __future__ import annotations
 
 import json
 from random import Random
-from typing import Any
 
 import regex
 
 from cascade_plugin_if.instructions.base import Args, Instruction
+from cascade_plugin_if.jsontext import is_json
 from cascade_plugin_if.reading import Reading
 
 OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
-# RFC 8259, section 9, lets a parser limit the depth; a fixed limit keeps the verdict independent of the stack.
-MAX_DEPTH = 256
 _FENCED = regex.compile(r"(?P<mark>`{3,}+|~{3,}+)[ \t]*+(?:json[c5l]?)?+(?P<body>.*)", regex.DOTALL | regex.IGNORECASE)
-_STRING = regex.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', regex.DOTALL)
-_BRACKET = regex.compile(r"[\[\]{}]")
 _WRAPPING = " \t\n*_`\"'“”‘’"
 
 
 def _json(reading: Reading, args: Args) -> bool:
-    body = _unfenced(reading.text)
-    if body is None or _is_deep(body):
-        return False
-    try:
-        json.loads(body, parse_constant=_refuse, parse_int=_nothing, parse_float=_nothing)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _nothing(number: str) -> int:
-    return 0
+    body = _unfenced(reading.exact)
+    return body is not None and is_json(body)
 
 
 def _unfenced(text: str) -> str | None:
@@ -51,15 +33,6 @@ def _unfenced(text: str) -> str | None:
     return inner.strip()
 
 
-def _is_deep(text: str) -> bool:
-    depth = 0
-    for match in _BRACKET.finditer(_STRING.sub('""', text)):
-        depth += 1 if match.group() in "[{" else -1
-        if depth > MAX_DEPTH:
-            return True
-    return False
-
-
 def _options(reading: Reading, args: Args) -> bool:
     """Exactly one option occurs, as a sentence of its own, and no other option is named."""
     flat = " ".join(reading.text.split())
@@ -70,7 +43,8 @@ def _options(reading: Reading, args: Args) -> bool:
     before, after = before.strip(_WRAPPING), after.lstrip("*_`\"'“”‘’")
     starts = not before or before[-1] in ".!?…:"
     quoted_inside = bool(before) and flat[: flat.find(found[0])].rstrip("*_`")[-1:] in "\"'“‘"
-    return bool(option) and starts and not quoted_inside and (not after or after[0].isspace())
+    ends = not after or (after[0].isspace() and not after.lstrip()[:1].islower())
+    return bool(option) and starts and not quoted_inside and ends
 
 
 def _edit_json(draft: str, args: Args, rng: Random) -> str:
