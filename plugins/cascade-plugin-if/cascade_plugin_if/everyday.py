@@ -37,7 +37,10 @@ _WORDS: Mapping[str, frozenset[str]] = {
     "ro": listed("da nu bună salut mulțumesc mulţumesc mult foarte vă rog desigur ziua dimineața seara noapte revedere la ce mai faci bine"),
     "ru": listed("да нет привет здравствуй здравствуйте спасибо большое пожалуйста конечно хорошо добрый доброе день утро вечер спокойной ночи пока до свидания как дела ты вы я не"),
     "sv": listed("ja nej tack så mycket hej god morgon dag kväll natt hejdå självklart naturligtvis snälla hur mår du välkommen bra"),
-    "sw": listed("ndiyo ndio hapana habari hujambo sijambo jambo asante sana tafadhali karibu kwaheri rafiki yangu za asubuhi jioni mchana yako zenu mzuri nzuri hakika bila shaka"),
+    "sw": listed("ndiyo ndio hapana habari hujambo sijambo jambo asante sana tafadhali karibu kwaheri rafiki yangu za asubuhi jioni mchana yako zenu mzuri nzuri hakika bila shaka"
+        " ni na ya wa la cha vya kwa katika kama kuwa hii huyu hiyo yake wake wao sisi mimi wewe yeye ninyi leo kesho jana sasa"
+        " pia lakini au si sio nadhani nina ana wana tuna kuna hakuna watu mtu mtoto watoto chakula maji nyumba nyumbani kazi"
+        " siku usiku vizuri vyema mapema kila moja mbili zaidi kidogo nani nini wapi lini kwenda kula kusoma kufanya"),
     "tr": listed("evet hayır merhaba selam teşekkürler teşekkür ederim çok lütfen tabii tabi ki elbette günaydın iyi günler akşamlar geceler hoşça kal görüşürüz nasılsın nasılsınız hoş geldiniz"),
     "uk": listed("так ні привіт вітаю дякую дуже будь ласка звичайно добре добрий доброго день ранок вечір ранку надобраніч бувай до побачення як справи ти ви"),
     "ur": listed("ہاں جی نہیں سلام السلام علیکم شکریہ بہت براہ کرم ضرور ٹھیک ہے ہوں ہیں آپ کا کیسے خدا حافظ"),
@@ -50,7 +53,8 @@ _EVERYWHERE = frozenset(("no", "ok", "okay"))
 def known_in(words: Sequence[str], languages: frozenset[str]) -> bool | None:
     """Whether a short text is in one of the languages, as far as everyday words tell; `None` if they do not.
 
-    Yes: they hold most of the words, and no other language holds more. No: another holds them all.
+    Yes: they hold most of the words, and no other language holds more. No: another holds them all, or holds most, three
+    at least, where they hold none.
 
     Args:
         words: the words of the text, in lower case.
@@ -63,4 +67,4 @@ def known_in(words: Sequence[str], languages: frozenset[str]) -> bool | None:
         return True
     if 0 <= mine < best == len(words) and not _EVERYWHERE.issuperset(words):
         return False
-    return None
+    return False if mine == 0 and best >= 3 and 2 * best > len(words) else None

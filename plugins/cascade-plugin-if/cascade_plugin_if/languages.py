@@ -19,7 +19,7 @@ import regex
 
 from cascade_plugin_if.everyday import known_in
 from cascade_plugin_if.reading import Reading
-from cascade_plugin_if.words import listed
+from cascade_plugin_if.words import IDEOGRAPH, listed
 
 # fmt: off
 NAMES: Mapping[str, str] = dict(pair.split(":") for pair in sorted(listed("""
@@ -48,6 +48,7 @@ _WINDOW = 160
 _MAX_WINDOWS = 200
 _SENTENCE = regex.compile(r"[^.!?…。！？।]++[.!?…。！？।]*+")
 _TELLING = 20
+_DENSE = regex.compile(rf"[{IDEOGRAPH}\p{{Hangul}}]")
 _NOISE = regex.compile(r"`[^`\n]++`|[*_#>|~=<\[\]{}\\]++|\d++")
 _ADDRESS = regex.compile(r"[(\[<]*+(?:https?://|www\.)")
 # In a short text a word with a stop behind it is a word that the model does not know.
@@ -97,8 +98,13 @@ def is_written_in(reading: Reading, target: str) -> bool:
     if not _share(_sample(text), target):
         return False
     windows = _windows(text)
-    foreign = sum(len(window) for window in windows if _is_clearly_other(window, target))
-    return foreign <= 0.25 * sum(map(len, windows))
+    foreign = sum(_weight(window) for window in windows if _is_clearly_other(window, target))
+    return foreign <= 0.25 * sum(map(_weight, windows))
+
+
+def _weight(text: str) -> int:
+    """The length in letters of an alphabet: a Chinese, Japanese or Korean character says as much as three."""
+    return len(text) + 2 * len(_DENSE.findall(text))
 
 
 def is_foreign(reading: Reading) -> bool:
@@ -143,7 +149,7 @@ def _is_clearly_other(window: str, target: str) -> bool:
 def _windows(text: str) -> list[str]:
     """The sentences of a short text; pieces of about a sentence or two, spread evenly over a long one."""
     if len(text) <= _WINDOW:
-        return [sentence for sentence in _SENTENCE.findall(text) if len(sentence) >= _TELLING] or [text]
+        return [sentence for sentence in _SENTENCE.findall(text) if _weight(sentence) >= _TELLING] or [text]
     count = min(_MAX_WINDOWS, len(text) // _WINDOW + 1)
     step = len(text) / count
     return [text[int(step * place) : int(step * place) + min(_WINDOW, int(step) + 1)] for place in range(count)]
