@@ -27,6 +27,8 @@ from cascade_core.settings import Evaluation, Sampling
 
 # A benchmark over an endless generator must say how many tasks it means.
 MOST_TASKS = 100_000
+# As in training, the failure rate is one of this many samples or more: a single failure among forty ends nothing.
+FEWEST = 500
 
 
 class Sampler(Protocol):
@@ -102,7 +104,7 @@ def take(exam: Exam, sampler: Sampler, scorer: Scorer, path: Path, *, seed: int,
     """Samples and scores one benchmark and writes its rows to `path`.
 
     Raises:
-        TooManyFailures: more samples than allowed could not be judged; nothing is written.
+        TooManyFailures: more samples than allowed could not be judged; only they are written, to `*.failed.jsonl`.
     """
     drawn = sampler.sample(exam.tasks, exam.samples, exam.sampling, seed)
     rows = [
@@ -118,13 +120,17 @@ def take(exam: Exam, sampler: Sampler, scorer: Scorer, path: Path, *, seed: int,
         for index, one in enumerate(samples)
     ]
     scores = scorer.score(rows)
+    judged = [{**row, "score": score_json(score)} for row, score in zip(rows, scores, strict=True)]
     failed = [score for score in scores if score.error]
-    if len(failed) > max_error_rate * len(scores) or len(failed) == len(scores):
+    kept = path.with_suffix(".failed.jsonl")
+    if len(failed) > max_error_rate * max(len(scores), FEWEST) or len(failed) == len(scores):
+        rowfile.write(kept, (row for row in judged if "error" in row["score"]))
         raise TooManyFailures(
             f"benchmark {exam.name!r}: {len(failed)} of {len(scores)} responses could not be judged, more than max_error_rate "
-            f"{max_error_rate:g} allows; the first: {failed[0].error}"
+            f"{max_error_rate:g} allows; the first: {failed[0].error}; all are in {kept}"
         )
-    rowfile.write(path, ({**row, "score": score_json(score)} for row, score in zip(rows, scores, strict=True)))
+    rowfile.write(path, judged)
+    kept.unlink(missing_ok=True)
 
 
 def _summarised(exam: Exam, rows: Sequence[Row]) -> Mapping[str, Estimate]:

@@ -24,7 +24,7 @@ from pathlib import Path
 from cascade_core.advantages import LARGEST_REWARD, advantages, soft_overlong
 from cascade_core.domain import BatchStats, Score
 from cascade_core.errors import ContractError, ScoringError, TooManyFailures
-from cascade_core.rows import Row, score_json, write
+from cascade_core.rows import Row, read, score_json, write
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Soft, Stage
 
@@ -81,7 +81,7 @@ class Judge:
     """The judge of one stage.
 
     Args:
-        seed: of the stage; the control's permutation depends on it and on the step alone.
+        seed: of the stage; the control's permutation depends on it, the stage's name and the step alone.
         folder: the stage's folder; rollouts go to `rollouts/` in it.
         max_error_rate: the share of a domain's samples that may fail to be judged.
     """
@@ -89,7 +89,7 @@ class Judge:
     def __init__(self, scorer: Scorer, stage: Stage, seed: int, folder: Path, max_error_rate: float) -> None:
         self._scorer, self._stage, self._seed = scorer, stage, seed
         self._rollouts, self._max_error_rate = folder / "rollouts", max_error_rate
-        self._failures: dict[str, _Failures] = {}
+        self._failures: dict[str, _Failures] | None = None
 
     def judge(self, step: int, rows: Sequence[Row]) -> Judged:
         """Judges one step and stores it.
@@ -120,7 +120,7 @@ class Judge:
         for sample in samples:
             self._apply_length(sample)
         if self._stage.control == "permuted-rewards":
-            _permute(samples, random.Random(f"{self._seed}/{step}"))
+            _permute(samples, random.Random(f"{self._stage.name}/{self._seed}/{step}"))
         for group in groups.values():
             settings = self._stage.advantage
             found = advantages(
@@ -133,7 +133,7 @@ class Judge:
                 sample.advantage = advantage
         judged = [_row(sample) for sample in samples]
         write(self._rollouts / f"step-{step:05d}.jsonl", ({**row, "step": step} for row in judged))
-        self._check(samples)
+        self._check(step, samples)
         return Judged(judged, {**_metrics(samples, groups.values()), "verify_seconds": round(seconds, 3)})
 
     def _reward(self, samples: Sequence[_Sample], groups: Mapping[str, list[_Sample]]) -> None:
@@ -175,7 +175,9 @@ class Judge:
         elif truncated and overlong == "zero":
             sample.reward = 0.0
 
-    def _check(self, samples: Sequence[_Sample]) -> None:
+    def _check(self, step: int, samples: Sequence[_Sample]) -> None:
+        if self._failures is None:
+            self._failures = self._remembered(step, len(samples))
         for domain in dict.fromkeys(_domain(sample) for sample in samples):
             own = [sample for sample in samples if _domain(sample) == domain]
             errors = [sample for sample in own if not sample.score.is_judged]
@@ -187,6 +189,17 @@ class Judge:
                     f"{seen.failed} of the last {seen.total} samples of domain {domain!r} could not be judged"
                     f" (allowed: {self._max_error_rate:.1%}); {_commonest(errors)}; see {self._rollouts}"
                 )
+
+    def _remembered(self, step: int, size: int) -> dict[str, _Failures]:
+        """The failures of the steps before, where an earlier process judged them: a kill does not reset the count."""
+        failures: dict[str, _Failures] = {}
+        for earlier in range(max(0, step - 1 - _WINDOW // max(1, size)), step):
+            path = self._rollouts / f"step-{earlier:05d}.jsonl"
+            rows = list(read(path)) if path.exists() else []
+            for domain in dict.fromkeys(str(row["domain"]) for row in rows):
+                own = [row for row in rows if str(row["domain"]) == domain]
+                failures.setdefault(domain, _Failures()).add(sum("error" in row["score"] for row in own), len(own))
+        return failures
 
 
 def _commonest(errors: Sequence[_Sample]) -> str:

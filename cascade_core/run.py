@@ -201,7 +201,7 @@ class _Run:
         return model
 
     def _train(self, index: int, stage: StageFolder, setting: Stage) -> float:
-        begin = time.monotonic()
+        """Trains the stage where that is left to do; the seconds that its steps took, whichever process did them."""
         if not stage.checkpoint.exists():
             model = self._model(index)
             need_space(self.folder, model)
@@ -218,7 +218,8 @@ class _Run:
             )
             if not stage.checkpoint.is_dir():
                 raise TrainerError(f"trainer {trainer.name!r} ended without writing {stage.checkpoint}")
-        return time.monotonic() - begin
+        steps = [event for event in self.events.read() if event["kind"] == "step" and event["stage"] == stage.id]
+        return float(sum(value for event in steps for key, value in event.items() if key.endswith("_seconds")))
 
     def _evaluate(self, index: int, stage: StageFolder, model: Path) -> tuple[dict[str, Any], float]:
         begin = time.monotonic()

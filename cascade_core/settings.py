@@ -7,9 +7,10 @@ what several keys must say together is `consistency.py`'s. Defaults of the RL se
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 Positive = Annotated[int, Field(gt=0, lt=2**31)]
@@ -60,6 +61,11 @@ class Model(Settings):
 
     path: Annotated[str, Field(min_length=1)] | None = Field(None, description="a local folder or a hub name")
     init: InitModel | None = Field(None, description="make a small model with random weights instead")
+
+    @field_validator("path")
+    @classmethod
+    def _home(cls, value: str | None) -> str | None:
+        return str(Path(value).expanduser()) if value and value.startswith("~") else value
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Model:

@@ -76,8 +76,23 @@ def test_an_answer_that_could_not_be_judged_is_out_of_the_mean_and_counted(score
 def test_too_many_failures_end_the_evaluation_and_write_nothing(scorer, tmp_path) -> None:
     path = tmp_path / "rows.jsonl"
     with pytest.raises(TooManyFailures, match="2 of 4 responses could not be judged.*no verdict"):
-        take(exam(), Parrot("right", "raise"), scorer, path, seed=0, max_error_rate=0.1)
+        take(exam(), Parrot("right", "raise"), scorer, path, seed=0, max_error_rate=0.0)
     assert not path.exists()
+
+
+def test_failed_rows_are_kept_apart_to_be_looked_at_until_the_benchmark_is_judged(scorer, tmp_path) -> None:
+    path = tmp_path / "rows.jsonl"
+    with pytest.raises(TooManyFailures, match=r"all are in .*rows\.failed\.jsonl"):
+        take(exam(), Parrot("right", "raise"), scorer, path, seed=0, max_error_rate=0.0)
+    assert (tmp_path / "rows.failed.jsonl").read_text().count("no verdict") == 2
+    take(exam(), Parrot("right"), scorer, path, seed=0, max_error_rate=0.0)
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.jsonl"]
+
+
+def test_one_failure_among_few_samples_ends_nothing(scorer, tmp_path) -> None:
+    path = tmp_path / "rows.jsonl"
+    take(exam(), Parrot("right", "raise"), scorer, path, seed=0, max_error_rate=0.02)
+    assert report(exam(), path, None)["failed"] == 2
 
 
 def test_no_verdict_at_all_is_no_result_whatever_rate_is_allowed(scorer, tmp_path) -> None:

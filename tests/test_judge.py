@@ -261,6 +261,12 @@ def test_the_failure_rate_over_the_last_500_samples_stops_the_stage(judge):
         strict.judge(1, [row("b", "right")] * 50)
 
 
+def test_failures_that_an_earlier_process_saw_are_counted_after_a_resume(judge):
+    judge(max_error_rate=0.02).judge(0, [row("a", "task")] * 11 + [row("b", "right")] * 439)
+    with pytest.raises(TooManyFailures, match="11 of the last 500"):
+        judge(max_error_rate=0.02).judge(1, [row("b", "right")] * 50)
+
+
 def test_failures_before_the_window_are_forgotten(judge):
     strict = judge(max_error_rate=0.02)
     strict.judge(0, [row("a", "task")] * 11 + [row("b", "right")] * 400)

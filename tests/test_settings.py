@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from cascade_core.reference import markdown
-from cascade_core.settings import Advantage, Optim, Rollout, Scoring, Settings, Soft, Spec, Stage
+from cascade_core.settings import Advantage, Model, Optim, Rollout, Scoring, Settings, Soft, Spec, Stage
 
 
 def classes(model: type[BaseModel]) -> set[type[BaseModel]]:
@@ -75,3 +75,8 @@ def test_the_reference_tells_every_key_and_every_choice() -> None:
             assert f"| `{name}` |" in text
     for word in ("permuted-rewards", "token-group", "population", "cosine"):
         assert f"`{word}`" in text
+
+
+def test_a_model_path_may_begin_with_the_home_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Model(path="~/model").path == f"{tmp_path}/model"

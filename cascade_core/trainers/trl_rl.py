@@ -51,7 +51,7 @@ class OnPolicyTrainer(StageTrainer, GRPOTrainer):
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:
         """TRL's, under the seed of the step: the draws of a step do not depend on those before it."""
-        with seeded(derive("rollout", self.job.seed, self.state.global_step)):
+        with seeded(derive("rollout", self.job.stage.name, self.job.seed, self.state.global_step)):
             return super()._prepare_inputs(generation_batch)
 
     def _tokenize_prompts(self, prompts: list[str]) -> tuple[list[list[int]], None, dict[str, Any]]:

@@ -9,6 +9,7 @@ settings of a teaching example, which leave reinforcement learning something to 
 
 from __future__ import annotations
 
+import difflib
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -78,7 +79,11 @@ class Arithmetic:
         kinds = {field.name: type(field.default) for field in fields(cls)}
         for name, value in options.items():
             if name not in kinds:
-                raise UsageError(f"generator 'arithmetic': no setting {name!r}, allowed are {', '.join(sorted(kinds))}")
+                near = difflib.get_close_matches(name, kinds, 1)
+                hint = f", did you mean {near[0]!r}" if near else ""
+                raise UsageError(
+                    f"generator 'arithmetic': no setting {name!r}{hint}; allowed are {', '.join(sorted(kinds))}"
+                )
             wanted = (int, float) if kinds[name] is float else kinds[name]
             if not isinstance(value, wanted) or (isinstance(value, bool) and kinds[name] is not bool):
                 raise UsageError(
