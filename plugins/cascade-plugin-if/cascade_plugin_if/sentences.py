@@ -74,11 +74,12 @@ def _in_block(text: str, is_list: bool, mixed: bool) -> int:
     if _STOP.search(text) is None:
         return int(not is_list and _is_rest(text))
     inner = _Spans(text, mixed)
-    found, start = 0, 0
+    found, start, looked, has_words = 0, 0, 0, False
     for stop in _STOP.finditer(text):
-        if not inner.holds(stop.start()) and _ends(text, stop, mixed):
-            found += has_word(text[start : stop.start()])
-            start = stop.end()
+        has_words = has_words or has_word(text[looked : stop.start()])
+        looked = stop.end()
+        if has_words and not inner.holds(stop.start()) and _ends(text, stop, mixed):
+            found, start, has_words = found + 1, looked, False
     return found + int((found or not is_list) and _is_rest(text[start:]))
 
 
