@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from cascade_core.sources import is_held_out
 from cascade_plugin_if import drafts, prompts
 from cascade_plugin_if.conflicts import agree
 from cascade_plugin_if.draws import DRAWS, EASY
 from cascade_plugin_if.instructions import REGISTRY
-from cascade_plugin_if.splits import is_test
 from cascade_plugin_if.verdict import Call, calls, judge
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def compose(settings: Settings, split: str, seed: int) -> Iterator[Mapping[str, 
     misses = 0
     while misses < _PATIENCE:
         row = _row(settings, families, rng)
-        if row is None or row["prompt"] in seen or is_test(row["prompt"]) != (split == "test"):
+        if row is None or row["prompt"] in seen or is_held_out(row["prompt"]) != (split == "test"):
             misses += 1
             continue
         misses = 0

@@ -2,8 +2,7 @@
 
 A row has `prompt` (text) or `messages` (a chat, or its first turns), `instruction_id_list` and `kwargs`, and at best
 `key`. `kwargs` is a list as long as the ids, of objects in which unused arguments are null; a null entry and JSON text
-are understood too. JSONL is read with the standard library, Parquet with pyarrow, anything else is a folder or a hub
-name for the library `datasets`, `name` or `name:split`.
+are understood too. What a source may be: `cascade_core.sources`.
 
 Rows are taken as they are: an unknown instruction or a missing argument is found when the task is scored, and is an
 error of that task. A row without a prompt or without instructions stops the loading, with file and line.
@@ -11,17 +10,14 @@ error of that task. A row without a prompt or without instructions stops the loa
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cascade_core import Task
+from cascade_core import Task, sources
 from cascade_core.domain import Message
 from cascade_core.errors import UsageError
-from cascade_core.rows import read
-from cascade_plugin_if.splits import is_test
 
 
 def tasks(data: str, eval_data: str, split: str) -> Iterator[Task]:
@@ -38,7 +34,7 @@ def tasks(data: str, eval_data: str, split: str) -> Iterator[Task]:
         return
     held_out = {_text(task) for task in load(eval_data)} if eval_data else None
     for task in load(data):
-        out = is_test(_text(task)) if held_out is None else _text(task) in held_out
+        out = sources.is_held_out(_text(task)) if held_out is None else _text(task) in held_out
         if out == (split == "test"):
             yield task
 
@@ -47,48 +43,16 @@ def load(source: str) -> Iterator[Task]:
     """Every task of a source; a prompt that comes again is left out, a key that comes again is made distinct."""
     seen: set[str] = set()
     ids: set[str] = set()
-    for number, row in enumerate(_rows(source), 1):
+    for number, row in enumerate(sources.read(source), 1):
         task = _task(row, f"{source}:{number}", source)
         text = _text(task)
         if text in seen:
             continue
         seen.add(text)
         if task.id in ids:
-            task = Task(f"{task.id}-{_digest(text)}", task.prompt, task.answer, source=task.source)
+            task = Task(f"{task.id}-{sources.digest(text)}", task.prompt, task.answer, source=task.source)
         ids.add(task.id)
         yield task
-
-
-def _rows(source: str) -> Iterator[Mapping[str, Any]]:
-    path = Path(source)
-    if path.suffix in (".jsonl", ".ndjson", ".parquet") and not path.is_file():
-        raise UsageError(f"domain 'if': no file {source}")
-    if path.suffix in (".jsonl", ".ndjson"):
-        return read(path)
-    if path.suffix == ".parquet":
-        return _parquet(path)
-    return _hub(source)
-
-
-def _parquet(path: Path) -> Iterator[Mapping[str, Any]]:
-    try:
-        import pyarrow.parquet as parquet  # type: ignore[import-untyped]
-    except ImportError as cause:
-        raise UsageError(f"{path} needs pyarrow: install cascade-plugin-if[parquet]") from cause
-    for batch in parquet.ParquetFile(path).iter_batches():
-        yield from batch.to_pylist()
-
-
-def _hub(source: str) -> Iterator[Mapping[str, Any]]:
-    try:
-        import datasets
-    except ImportError as cause:
-        raise UsageError(f"data set {source!r} needs the library datasets: install cascade-plugin-if[hub]") from cause
-    name, _, split = source.partition(":")
-    try:
-        yield from datasets.load_dataset(name, split=split or "train")
-    except (OSError, ValueError) as cause:
-        raise UsageError(f"domain 'if': cannot load data set {source!r}: {str(cause).splitlines()[0]}") from cause
 
 
 def _task(row: Mapping[str, Any], where: str, source: str) -> Task:
@@ -101,7 +65,7 @@ def _task(row: Mapping[str, Any], where: str, source: str) -> Task:
         answer["reference"] = row["reference"]
     key = row.get("key", row.get("id"))
     text = prompt if isinstance(prompt, str) else json.dumps(prompt)
-    return Task(str(key) if key is not None else _digest(text), prompt, answer, source=Path(source).stem)
+    return Task(str(key) if key is not None else sources.digest(text), prompt, answer, source=Path(source).stem)
 
 
 def _prompt(row: Mapping[str, Any], where: str) -> str | list[Message]:
@@ -128,7 +92,3 @@ def _keys(row: Mapping[str, Any]) -> str:
 
 def _text(task: Task) -> str:
     return task.prompt if isinstance(task.prompt, str) else json.dumps(task.prompt)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

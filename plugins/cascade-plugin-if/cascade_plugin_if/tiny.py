@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from cascade_plugin_if.splits import is_test
+from cascade_core.sources import is_held_out
 
 CONSONANTS, VOWELS = "bcdfghklmnprstz", "aeiou"
 ENDS = ("ok", "bye", "done")
@@ -111,7 +111,7 @@ def recipes(split: str, seed: int, families: Sequence[str] = ()) -> Iterator[Rec
     rng.shuffle(places)
     for place in places:
         recipe = Recipe(*place)
-        if is_test(recipe.prompt) == (split == "test"):
+        if is_held_out(recipe.prompt) == (split == "test"):
             yield recipe
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from cascade_plugin_if.domain import IFDomain
-from cascade_plugin_if.splits import is_test
 
 from cascade_core import Response
 from cascade_core.errors import CascadeError, UsageError
+from cascade_core.sources import is_held_out
 
 NULLS = {"num_words": None, "relation": None, "keywords": None}
 
@@ -38,8 +38,8 @@ def test_a_file_in_the_public_format_is_split_by_the_hash_of_its_prompts(tmp_pat
     train, test = list(domain.tasks("train", 0)), list(domain.tasks("test", 0))
     assert len(train) + len(test) == 200
     assert len(test) > 20
-    assert all(is_test(task.question) for task in test)
-    assert not any(is_test(task.question) for task in train)
+    assert all(is_held_out(task.question) for task in test)
+    assert not any(is_held_out(task.question) for task in train)
     assert train[0].source == "train"
     assert domain.score(train[0], Response("two words")).value == 1.0
     assert domain.score(train[0], Response("one")).value == 0.0

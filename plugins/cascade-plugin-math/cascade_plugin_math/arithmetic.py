@@ -16,8 +16,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from cascade_core.errors import UsageError
+from cascade_core.sources import is_held_out
 from cascade_plugin_math.problems import Problem
-from cascade_plugin_math.splits import is_test
 
 NAME = "arithmetic"
 _COMPUTE = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}
@@ -94,7 +94,7 @@ class Arithmetic:
     def problems(self, split: str, seed: int) -> Iterator[Problem]:
         """The problems of the split: endless for `train`, all held-out ones for `test`."""
         if split == "test":
-            held_out = [problem for problem in self._every() if is_test(problem.text)]
+            held_out = [problem for problem in self._every() if is_held_out(problem.text)]
             random.Random("arithmetic test").shuffle(held_out)
             yield from held_out
             return
@@ -103,7 +103,7 @@ class Arithmetic:
         while True:
             a, b = rng.randint(self.min_a, self.max_a), rng.randint(self.min_b, self.max_b)
             problem = self._problem(a, b, rng.choice(operations))
-            if problem is not None and not is_test(problem.text):
+            if problem is not None and not is_held_out(problem.text):
                 yield problem
 
     def spoilt(self, label: str, rng: random.Random) -> str:

@@ -15,13 +15,13 @@ from typing import Any, ClassVar, Literal
 from cascade_core import Benchmark, Demonstration, Domain, Response, Score, Task
 from cascade_core.domain import Message
 from cascade_core.errors import TaskError, UsageError
+from cascade_core.sources import is_held_out
 from cascade_plugin_math import files
 from cascade_plugin_math.arithmetic import NAME as ARITHMETIC
 from cascade_plugin_math.arithmetic import Arithmetic
 from cascade_plugin_math.files import Fields
 from cascade_plugin_math.gym import Gym
 from cascade_plugin_math.problems import Problem
-from cascade_plugin_math.splits import is_test
 from cascade_plugin_math.verifier.policy import Policy
 
 INSTRUCTION = "{problem}\n\nReason step by step and put your final answer in \\boxed{}."
@@ -115,7 +115,7 @@ class MathDomain(Domain):
         train = files.problems(_listed(self.data), self._fields)
         if named:
             return self._without(train, named, split)
-        return (problem for problem in train if is_test(problem.text) == (split == "test"))
+        return (problem for problem in train if is_held_out(problem.text) == (split == "test"))
 
     def _without(self, stream: Iterator[Problem], named: Mapping[str, list[str]], split: str) -> Iterator[Problem]:
         """The stream without the problems of any benchmark."""

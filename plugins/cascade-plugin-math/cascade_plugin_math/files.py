@@ -1,7 +1,6 @@
 """Problems from JSONL and Parquet files and from data sets of a hub, with configurable field names.
 
-A source is a path (`.jsonl`, `.ndjson`, `.parquet`), or anything that `datasets.load_dataset` takes: `name`,
-`name:split`, `name@configuration:split`. Fields that are not named are looked for under their usual names. A row without a problem
+What a source may be: `cascade_core.sources`. Fields that are not named are looked for under their usual names. A row without a problem
 or an answer stops the loading with file and line; a label that cannot be read is found when it is scored, and is an
 error of that task alone. A problem that comes again is left out.
 """
@@ -15,14 +14,12 @@ from typing import Any
 
 from cascade_core.domain import Message
 from cascade_core.errors import UsageError
-from cascade_core.rows import read
+from cascade_core.sources import digest, read
 from cascade_plugin_math.problems import Problem
-from cascade_plugin_math.splits import digest
 
 PROMPTS = ("problem", "question", "prompt", "messages", "input")
 ANSWERS = ("expected_answer", "final_answer", "answer", "label", "ground_truth", "target", "solution")
 IDS = ("id", "key", "uuid", "unique_id", "problem_id")
-_SUFFIXES = (".jsonl", ".ndjson", ".parquet")
 _GSM8K = "####"
 
 
@@ -45,7 +42,7 @@ def problems(sources: Sequence[str], fields: Fields) -> Iterator[Problem]:
     texts: set[str] = set()
     ids: set[str] = set()
     for source in sources:
-        for number, row in enumerate(_rows(source), 1):
+        for number, row in enumerate(read(source), 1):
             problem = _problem(row, fields, f"{source}:{number}", source)
             if problem.text in texts:
                 continue
@@ -54,35 +51,6 @@ def problems(sources: Sequence[str], fields: Fields) -> Iterator[Problem]:
                 problem = Problem(**{**problem.__dict__, "id": f"{problem.id}-{digest(problem.text)}"})
             ids.add(problem.id)
             yield problem
-
-
-def _rows(source: str) -> Iterator[Mapping[str, Any]]:
-    path = Path(source)
-    if path.suffix in _SUFFIXES and not path.is_file():
-        raise UsageError(f"domain 'math': no file {source}")
-    if path.suffix == ".parquet":
-        return _parquet(path)
-    return read(path) if path.suffix in _SUFFIXES else _hub(source)
-
-
-def _parquet(path: Path) -> Iterator[Mapping[str, Any]]:
-    import pyarrow.parquet as parquet  # type: ignore[import-untyped]
-
-    for batch in parquet.ParquetFile(path).iter_batches():
-        yield from batch.to_pylist()
-
-
-def _hub(source: str) -> Iterator[Mapping[str, Any]]:
-    try:
-        import datasets
-    except ImportError as cause:
-        raise UsageError(f"data set {source!r} needs the library datasets: install cascade-plugin-math[hub]") from cause
-    name, _, split = source.partition(":")
-    name, _, configuration = name.partition("@")
-    try:
-        yield from datasets.load_dataset(name, configuration or None, split=split or "train")
-    except (OSError, ValueError) as cause:
-        raise UsageError(f"domain 'math': cannot load data set {source!r}: {str(cause).splitlines()[0]}") from cause
 
 
 def _problem(row: Mapping[str, Any], fields: Fields, where: str, source: str) -> Problem:

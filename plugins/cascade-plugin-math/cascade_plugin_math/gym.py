@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cascade_core.errors import UsageError
+from cascade_core.sources import digest, is_held_out
 from cascade_plugin_math.problems import Problem
-from cascade_plugin_math.splits import digest, is_test
 
 TEST_TASKS = 500
 _PATIENCE = 2_000
@@ -65,7 +65,7 @@ class Gym:
                         f"generator {self.name!r} has no problem for the split {split!r} with these settings"
                     )
                 return
-            if is_test(text) != (split == "test") or text in seen:
+            if is_held_out(text) != (split == "test") or text in seen:
                 continue
             fruitless = 0
             if split == "test":

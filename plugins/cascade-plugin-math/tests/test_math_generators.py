@@ -6,10 +6,10 @@ import pytest
 from cascade_plugin_math.arithmetic import Arithmetic
 from cascade_plugin_math.domain import MathDomain
 from cascade_plugin_math.gym import NAMES, Gym
-from cascade_plugin_math.splits import is_test
 
 from cascade_core import Response
 from cascade_core.errors import UsageError
+from cascade_core.sources import is_held_out
 
 GENERATORS = [
     {"name": "arithmetic"},
@@ -62,7 +62,7 @@ def test_every_generator_of_reasoning_gym_that_is_offered_has_readable_labels(na
     tasks = list(domain.tasks("test", 0))
     assert len(tasks) == 6
     for task in tasks:
-        assert is_test(task.meta["problem"])
+        assert is_held_out(task.meta["problem"])
         assert domain.score(task, Response(domain.reference(task))).value == 1.0, task
         assert domain.score(task, Response("\\boxed{(8,9,1234567)}")).value == 0.0
 
