@@ -252,6 +252,13 @@ class Domain(ABC):
             TaskError: the task itself is broken; the core turns this, and any other exception, into `Score.error`.
         """
 
+    def explain(self, task: Task, response: Response) -> Mapping[str, Any] | None:
+        """Why `score` says what it says, as JSON values for people: what was read, and which rule decided; the default is `None`.
+
+        Called only where somebody asks (`cascade explain`), under the limits of `score`; no verdict depends on it.
+        """
+        return None
+
     def rewards(self, group: Group, batch: BatchStats) -> Sequence[float]:
         """The rewards of one group, one per judged response; the default is each score's own reward."""
         return [score.trained for score in group.scores]

@@ -16,7 +16,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import islice
 from types import TracebackType
 from typing import Any
@@ -33,6 +33,22 @@ _JUDGED = ("id", "prompt", "answer", "mode", "source", "meta", "response", "pref
 
 
 _BATCH = 128
+
+
+@dataclass(frozen=True)
+class Look:
+    """One verdict with what it cost: seconds of the clock and of CPU time, bytes that its process held afterwards.
+
+    `explanation` is the domain's own, `trouble` why there is none. Without a verdict of the domain (a limit, a failure) nothing
+    was measured: the numbers are `None`.
+    """
+
+    score: Score
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+    held_bytes: int | None = None
+    explanation: Mapping[str, Any] | None = None
+    trouble: str = ""
 
 
 class Scorer:
@@ -137,6 +153,24 @@ class Scorer:
         self._pool.submit([verdict])
         return promise
 
+    def look(self, rows: Sequence[Mapping[str, Any]], *, explain: bool = False) -> list[Look]:
+        """Judges rows one after another, each anew, and says what each verdict cost; `explain` asks for the domain's reasons.
+
+        For people and measurements: what `score` says of a row is not changed by it, and is what counts.
+
+        Raises:
+            ScoringError: the scorer is closed.
+        """
+        looks = []
+        for row in rows:
+            job = _request(row, self.domains, {}, explain=explain)
+            if isinstance(job, Job):
+                self._pool.submit([job])
+                looks.append(_look(job.future.result()))
+            else:
+                looks.append(Look(job))
+        return looks
+
     def overrides_rewards(self, domain: str) -> bool:
         """Whether the domain has a `rewards` of its own; true where no row of it has been judged yet."""
         return self._pool.overrides.get(domain, True)
@@ -186,17 +220,30 @@ def _score(answer: Answer) -> Score:
     return Score(0.0, note=answer.limit) if answer.limit else json_score(json.loads(answer.body))
 
 
-def _request(row: Mapping[str, Any], domains: Mapping[str, DomainRef], known: dict[bytes, Job]) -> Score | Job:
-    """The job that judges the row, the one already known where it is the same sample; a score where none can."""
+def _look(answer: Answer) -> Look:
+    if answer.error or answer.limit:
+        return Look(_score(answer), trouble=answer.error or answer.limit)
+    found = json.loads(answer.body)
+    return Look(**{**found, "score": json_score(found["score"])})
+
+
+def _request(
+    row: Mapping[str, Any], domains: Mapping[str, DomainRef], known: dict[bytes, Job], explain: bool | None = None
+) -> Score | Job:
+    """The job that judges the row, the one already known where it is the same sample; a score where none can.
+
+    `explain` (either way) makes it a job of `look`.
+    """
     domain = row.get("domain")
     if not isinstance(domain, str) or domain not in domains:
         return Score.failed(_unknown(domain, domains))
     try:
         fields = {name: row[name] for name in _JUDGED if name in row}
-        body = json.dumps({"domain": domain, "row": fields}).encode()
+        more = {} if explain is None else {"explain": explain}
+        body = json.dumps({"domain": domain, "row": fields, **more}).encode()
     except (TypeError, ValueError, RecursionError) as cause:
         return Score.failed(f"row {row.get('id')!r} is not JSON: {cause}")
-    return known.setdefault(body, Job(domain, b"s", body))
+    return known.setdefault(body, Job(domain, b"s" if explain is None else b"x", body))
 
 
 def _group_body(domain: str, group: Sequence[Mapping[str, Any]], batch: BatchStats) -> bytes:

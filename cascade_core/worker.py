@@ -21,8 +21,9 @@ import signal
 import socket
 import struct
 import sys
+import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,7 +32,10 @@ from cascade_core.errors import ContractError, RowError, TaskError
 from cascade_core.rows import json_score, row_response, row_task, score_json
 
 REQUEST = struct.Struct("!cQ")
-"""Kind and length of the JSON body that follows. Kinds: `o` open a domain, `s` score a row, `r` rewards of a group."""
+"""Kind and length of the JSON body that follows.
+
+Kinds: `o` open a domain, `s` score a row, `r` rewards of a group, `x` score a row and tell time, memory and explanation.
+"""
 
 REPLY = struct.Struct("!cd?Q")
 """Kind, CPU seconds of the process so far, whether it is worn out, length of the UTF-8 body.
@@ -111,6 +115,8 @@ class Host:
         domain = self._domains[request["domain"]]
         if kind == b"s":
             return self._limited(lambda: _score(domain, request["row"]))
+        if kind == b"x":
+            return self._limited(lambda: _look(domain, request["row"], request["explain"]))
         return self._limited(lambda: _rewards(domain, request["group"], BatchStats(**request["batch"])))
 
     def close(self) -> None:
@@ -189,6 +195,37 @@ def _score(domain: Domain, row: dict[str, Any]) -> str:
             f"Score.note and Score.error must be text, found {_shown(score.note)}, {_shown(score.error)}"
         )
     return json.dumps(score_json(score), allow_nan=False)
+
+
+def _look(domain: Domain, row: dict[str, Any], explain: bool) -> str:
+    """The score with the time it took, what the process holds after it, and the domain's own explanation if it is asked for."""
+    began, used = time.perf_counter(), cpu()
+    score = json.loads(_score(domain, row))
+    found = {
+        "score": score,
+        "wall_seconds": time.perf_counter() - began,
+        "cpu_seconds": cpu() - used,
+        "held_bytes": _held(),
+    }
+    if explain:
+        found.update(_explanation(domain, row))
+    return json.dumps(found, allow_nan=False)
+
+
+def _explanation(domain: Domain, row: dict[str, Any]) -> dict[str, Any]:
+    """What the domain explains, or why it could not: an explanation that fails is no verdict that failed."""
+    try:
+        told_by_domain = domain.explain(row_task(row), row_response(row))
+        if told_by_domain is not None and not isinstance(told_by_domain, Mapping):
+            raise ContractError(
+                f"{type(domain).__name__}.explain must return a mapping, found {_shown(told_by_domain)}"
+            )
+        value = None if told_by_domain is None else dict(told_by_domain)
+        return {"explanation": json.loads(json.dumps(value, allow_nan=False))}
+    except MemoryError:
+        raise
+    except Exception as cause:  # noqa: BLE001 - a stranger's code; said beside the verdict
+        return {"explanation": None, "trouble": told(cause)}
 
 
 def _rewards(domain: Domain, rows: list[dict[str, Any]], batch: BatchStats) -> str:

@@ -37,6 +37,7 @@ METHODS = {
     "close": "",
     "tasks": "split, seed",
     "score": "task, response",
+    "explain": "task, response",
     "rewards": "group, batch",
     "benchmarks": "",
     "reference": "task",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cascade_core.cli.limits import CPU_SECONDS, MEMORY_MIB, WALL_SECONDS, CpuSeconds, MemoryMib, WallSeconds, limits
 from cascade_core.cli.output import Json, Option, console, print_json
 from cascade_core.errors import UsageError
 
@@ -26,24 +27,28 @@ def score(
         float,
         typer.Option("--max-error-rate", min=0, max=1, help="Share of a domain's rows that may fail to be judged."),
     ] = 0.02,
+    cpu_seconds: CpuSeconds = CPU_SECONDS,
+    wall_seconds: WallSeconds = WALL_SECONDS,
+    memory_mib: MemoryMib = MEMORY_MIB,
     json: Json = False,
 ) -> None:
     """Judge sampled rows: write the same rows with their scores, and print a table per domain and source.
 
-    Goes on where it was interrupted. Ends with status 1 if more rows could not be judged than allowed.
+    Rows that have a score already are judged anew: give a domain other options and another output, then compare the
+    two. Goes on where it was interrupted. Ends with status 1 if more rows could not be judged than allowed.
 
     Example: [bold]cascade score rows.jsonl -o scored.jsonl --domain math --option answer=stated[/bold]
     """
     from cascade_core.score_file import output_of, progress_bar, references, score_file
     from cascade_core.scoring import Scorer
-    from cascade_core.settings import Scoring
     from cascade_core.spec import read_options
 
     if not rows.is_file():
         raise UsageError(f"{rows} is no file: rows to judge are JSON lines")
     out = output or output_of(rows)
     known = references(domain, read_options(option or ()))
-    with Scorer(known, Scoring(workers=workers)) as scorer, progress_bar(rows) as progress:
+    settings = limits(cpu_seconds, wall_seconds, memory_mib, workers=workers)
+    with Scorer(known, settings) as scorer, progress_bar(rows) as progress:
         summary = score_file(rows, out, scorer, domain=domain, progress=progress)
     status = summary.status(max_error_rate)
     if json:

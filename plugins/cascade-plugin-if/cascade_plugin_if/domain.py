@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cascade_core import Benchmark, Demonstration, Domain, Response, Score, Task
 from cascade_core.errors import ContractError, UsageError
@@ -89,6 +89,17 @@ class IFDomain(Domain):
         if answer is None:
             return judge(asked, "").score("no answer: the thought is not finished")
         return judge(asked, answer).score()
+
+    def explain(self, task: Task, response: Response) -> Mapping[str, Any]:
+        """Each instruction with its arguments, followed strictly and loosely or not, and what the checks looked at.
+
+        Raises:
+            TaskError: as `score`.
+        """
+        from cascade_plugin_if.explain import explained
+        from cascade_plugin_if.verdict import calls
+
+        return explained(calls(task.answer), response.answer)
 
     def reference(self, task: Task) -> str | None:
         """The generator's own answer, which follows every instruction; none for tasks from files."""

@@ -7,6 +7,7 @@ this module loads no verifier and no data library.
 
 from __future__ import annotations
 
+import importlib
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -144,6 +145,7 @@ class MathDomain(Domain):
     # --- verdicts -----------------------------------------------------------------------------------------------
     def open(self, resources: Mapping[str, str]) -> None:
         """Loads the verifier, so that the time this takes is not counted against the first verdict."""
+        importlib.import_module("cascade_plugin_math.verifier.verdict")
 
     def score(self, task: Task, response: Response) -> Score:
         """1 if the answer is the label's, else 0; the metric `boxed` says whether there was a complete box.
@@ -156,12 +158,22 @@ class MathDomain(Domain):
 
         label, policy = self._label(task), self._task_policy(task)
         answer = response.answer
-        problem = str(task.meta.get("problem") or task.question)
-        verdict = judge(answer, label, problem=problem, policy=policy, answer=self.answer)
+        verdict = judge(answer, label, problem=_problem(task), policy=policy, answer=self.answer)
         metrics = {"boxed": float(answer is not None and boxed(answer) is not None)}
         if self.second_opinion and verdict.answer is not None:
             metrics.update(self._second(str(label), verdict.answer, verdict.right))
         return Score(float(verdict.right), note=verdict.note, metrics=metrics)
+
+    def explain(self, task: Task, response: Response) -> Mapping[str, Any]:
+        """The rule that decided, what was taken as the answer, and what it and the label were read as.
+
+        Raises:
+            TaskError: as `score`.
+        """
+        from cascade_plugin_math.explain import explained
+
+        label, policy = self._label(task), self._task_policy(task)
+        return explained(response.answer, label, problem=_problem(task), policy=policy, mode=self.answer)
 
     def _second(self, label: str, answer: str, right: bool) -> dict[str, float]:
         from cascade_plugin_math.second_opinion import opinion
@@ -210,6 +222,11 @@ class MathDomain(Domain):
             )
             for name in names
         )
+
+
+def _problem(task: Task) -> str:
+    """The question without the template around it."""
+    return str(task.meta.get("problem") or task.question)
 
 
 def _listed(sources: str | Sequence[str]) -> list[str]:

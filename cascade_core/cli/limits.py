@@ -1,0 +1,42 @@
+"""The limits of one verdict as options of a command, with the defaults of a run; `settings.Scoring` says what they mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cascade_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from cascade_core.settings import Scoring
+
+CPU_SECONDS, WALL_SECONDS, MEMORY_MIB = 10.0, 120.0, 1024
+
+CpuSeconds = Annotated[
+    float, typer.Option("--cpu-seconds", help="CPU time of one verdict; past it the response is wrong (limit).")
+]
+WallSeconds = Annotated[
+    float, typer.Option("--wall-seconds", help="Backstop per verdict; past it the sample could not be judged.")
+]
+MemoryMib = Annotated[
+    int, typer.Option("--memory-mib", help="Memory of one verdict beyond the worker's own; past it: limit.")
+]
+
+
+def limits(cpu_seconds: float, wall_seconds: float, memory_mib: int, *, workers: int = 1) -> Scoring:
+    """The settings of a scorer.
+
+    Raises:
+        UsageError: a value that cannot be; names its option.
+    """
+    from pydantic import ValidationError
+
+    from cascade_core.settings import Scoring
+
+    try:
+        return Scoring(workers=workers, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds, memory_mib=memory_mib)
+    except ValidationError as cause:
+        first = cause.errors()[0]
+        option = f"--{first['loc'][0]}".replace("_", "-")
+        raise UsageError(f"{option} {first['input']}: {first['msg'][0].lower()}{first['msg'][1:]}") from cause
