@@ -18,6 +18,7 @@ from typing import Any
 
 from cascade_core.domain import BatchStats, Domain, DomainRef, Response, Score, Task
 from cascade_core.errors import CascadeError, ContractError
+from cascade_core.probe import Traces, traces
 from cascade_core.rows import Row, row_task, score_json, task_row
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Scoring
@@ -82,6 +83,9 @@ class Examination:
         yield "scores are the same in another process", self.elsewhere
         if type(self.domain).rewards is not Domain.rewards:
             yield "rewards of a group are one finite number each", self.rewards
+        yield "importing it has no side effects", self.imports
+        if self.domain.lane == "cpu" and not self.domain.needs:
+            yield "a score needs no network", self.offline
         yield "a score takes little time", self.fast
 
     def tasks(self) -> str:
@@ -213,6 +217,16 @@ class Examination:
         batch = BatchStats(len(own), min(own), sum(own) / len(own), max(own))
         return f"{self._scorer.rewards('examined', group, batch)}"
 
+    def imports(self) -> str:
+        if effects := self._traces.imported:
+            raise Failure(f"its module {self._module}, while it is imported, {', '.join(effects)}")
+        return f"{self._module} in a fresh process"
+
+    def offline(self) -> str:
+        if wishes := self._traces.scored:
+            raise Failure(", ".join(wishes))
+        return f"{len(self._ordinary()[:_PROBED])} answers, none wanted it"
+
     def fast(self) -> str:
         rows, seconds = self._ordinary(), []
         for row in rows:
@@ -232,6 +246,17 @@ class Examination:
 
     def _row(self, task: Task, response: str) -> Row:
         return {**task_row("examined", task), "response": response}
+
+    @property
+    def _module(self) -> str:
+        from cascade_core.plugins import registry
+
+        return registry().find("domain", self.domain.name)[1].module.partition(":")[0].strip()
+
+    @cached_property
+    def _traces(self) -> Traces:
+        answers, limit = self._ordinary()[:_PROBED], self.scoring.wall_seconds
+        return traces(self._module, _reference(self.domain), self.resources, answers, limit)
 
     @cached_property
     def _scorer(self) -> Scorer:

@@ -24,7 +24,7 @@ _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from cascade_c
 _TAIL = 4096  # bytes of output that are kept, to be quoted when the process dies
 
 # One thread, one hash seed, one time zone: a verdict must not depend on the machine, nor a worker take its neighbours' cores.
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "MKL_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -68,7 +68,7 @@ class Process:
                 stdout=out,
                 stderr=out,
                 pass_fds=(theirs.fileno(),),
-                env={**os.environ, **_ENVIRONMENT},
+                env={**os.environ, **ENVIRONMENT},
                 start_new_session=True,
             )
         except BaseException:

@@ -24,8 +24,8 @@ def failures(findings):
 def test_a_domain_that_keeps_its_contract_passes_every_check(tidy):
     findings = check_domain(tidy(), tasks=10)
     assert all(finding.ok and finding.detail for finding in findings)
-    assert len(findings) == 13
-    assert len({finding.check for finding in findings}) == 13
+    assert len(findings) == 15
+    assert len({finding.check for finding in findings}) == 15
 
 
 BREACHES = [
@@ -52,6 +52,7 @@ BREACHES = [
     ("chance", "the same answer gets the same score", "the second time"),
     ("process", "scores are the same in another process", "in this process"),
     ("rewards", "rewards of a group are one finite number each", "gave 1 rewards for 2 responses"),
+    ("network", "a score needs no network", "wants the network: '127.0.0.1'"),
     ("slow", "a score takes little time", "of 0.1 s allowed"),
 ]
 
@@ -64,7 +65,7 @@ def test_every_breach_is_found_and_named(tidy, fault, check, detail):
     assert detail in found[check]
 
 
-@pytest.mark.parametrize("fault", ["seeded test", "ids", "overlap", "benchmarks", "blank", "rewards"])
+@pytest.mark.parametrize("fault", ["seeded test", "ids", "overlap", "benchmarks", "blank", "rewards", "network"])
 def test_one_breach_does_not_make_other_checks_fail(tidy, fault):
     assert len(failures(examine(tidy(fault, size=5), tasks=5))) == 1
 

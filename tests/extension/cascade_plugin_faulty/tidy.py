@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
+import socket
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -66,6 +68,9 @@ class Tidy(Domain):
             raise TaskError("NUL")
         if self.fault == "slow":
             time.sleep(0.06)
+        if self.fault == "network":
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", 9), 0.01).close()
 
     def reference(self, task: Task) -> str | None:
         if self.fault == "reference type":
