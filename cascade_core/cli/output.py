@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 Set = Annotated[
@@ -47,6 +48,14 @@ def table(title: str, *columns: str) -> Table:
         right = column.startswith(">")
         made.add_column(Text(column.lstrip(">")), justify="right" if right else "left", overflow="fold")
     return made
+
+
+def foreign(text: str) -> Text:
+    """Text that a model or a file wrote, for a terminal: what is no character (lone surrogates, escapes, NUL) is shown as its code."""
+    from rich.text import Text
+
+    visible = "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return Text(visible)
 
 
 def brief(value: Any) -> str:
