@@ -1,0 +1,277 @@
+"""`cascade eval`: benchmarks of a model behind an OpenAI-compatible endpoint, or of one in a folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cascade_core.cli.output import Json, Option, Set, console, print_json, table
+from cascade_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from rich.table import Table
+
+    from cascade_core.assessment import Assessment, Progress
+    from cascade_core.domain import DomainRef
+    from cascade_core.evaluate import Exam
+    from cascade_core.respondent import Respondent
+    from cascade_core.settings import Evaluation, Spec
+
+
+def evaluate(
+    spec: Annotated[
+        Path | None, typer.Argument(metavar="[SPEC]", help="A spec whose domains and evaluation settings are meant.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option("--model", help="The model's name at the endpoint; without one, a folder.")
+    ] = "",
+    endpoint: Annotated[
+        str, typer.Option("--endpoint", metavar="URL", help="What comes before /chat/completions, often …/v1.")
+    ] = "",
+    benchmark: Annotated[
+        list[str] | None,
+        typer.Option("--benchmark", metavar="DOMAIN/NAME", help="A benchmark; repeatable; default: all."),
+    ] = None,
+    domain: Annotated[str, typer.Option("--domain", help="Without a spec: the domain that --option is for.")] = "",
+    option: Option = None,
+    set_: Set = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="At most so many tasks of each benchmark.")
+    ] = None,
+    samples: Annotated[int | None, typer.Option("--samples", min=1, help="Responses to each task.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option("--temperature", min=0, help="Over what is set elsewhere.")
+    ] = None,
+    top_p: Annotated[float | None, typer.Option("--top-p", min=0, max=1, help="The same.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=0, help="The same; 0 for all.")] = None,
+    max_response_tokens: Annotated[
+        int | None, typer.Option("--max-response-tokens", min=1, help="The same; what is longer is cut.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, max=2**32 - 1, help="Of the sampling.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The folder of the results; default: evals/<model>.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Requests at a time.")] = 32,
+    tries: Annotated[int, typer.Option("--tries", min=1, help="Tries of one request, the first included.")] = 6,
+    timeout: Annotated[float, typer.Option("--timeout", min=0.001, help="Seconds for one whole answer.")] = 600.0,
+    api: Annotated[
+        str, typer.Option("--api", help="chat, or completions for models without a chat template.")
+    ] = "chat",
+    api_key_env: Annotated[
+        str, typer.Option("--api-key-env", metavar="NAME", help="The environment variable that holds the API key.")
+    ] = "",
+    body: Annotated[
+        list[str] | None,
+        typer.Option("--body", metavar="NAME=VALUE", help="One more field of every request; null removes a field."),
+    ] = None,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, help="Of a model in a folder: responses at once.")
+    ] = 64,
+    workers: Annotated[int, typer.Option("--workers", min=0, help="Processes that judge; 0 means one per core.")] = 0,
+    max_error_rate: Annotated[
+        float, typer.Option("--max-error-rate", min=0, max=1, help="Share of a benchmark's samples that may fail.")
+    ] = 0.02,
+    json: Json = False,
+) -> None:
+    """Measure a model on benchmarks: sample responses, judge them, and print means with errors, counts and tokens.
+
+    Goes on where it was interrupted. Ends with status 1 if more samples failed than allowed.
+
+    Example: [bold]cascade eval --endpoint http://localhost:8000/v1 --model NAME --benchmark math/test --limit 100[/bold]
+    """
+    from cascade_core.assessment import assess
+    from cascade_core.scoring import Scorer
+    from cascade_core.settings import Scoring
+
+    given = {
+        "temperature": temperature,
+        "top_p": top_p,
+        "top_k": top_k,
+        "max_response_tokens": max_response_tokens,
+    }
+    if not model:
+        raise UsageError("say with --model which model is meant")
+    loaded = _loaded(spec, set_, domain, option)
+    settings = _settings(loaded, benchmark, limit, samples, seed)
+    refs = _references(loaded, domain, option, settings)
+    found = _exams(refs, settings, {name: value for name, value in given.items() if value is not None})
+    if endpoint:
+        asked = _served(endpoint, model, _api(api), _key(api_key_env), body, timeout, tries, concurrency)
+    else:
+        asked = _local(model, batch_size)
+    folder = output or Path("evals") / _slug(model)
+    total = sum(len(exam.tasks) * exam.samples for exam in found)
+    scoring = loaded.scoring.model_copy(update={"workers": workers}) if loaded else Scoring(workers=workers)
+    with Scorer(refs, scoring) as scorer, _bar(total) as progress:
+        result = assess(found, asked, scorer, folder, seed=settings.seed, progress=progress)
+    _show(result, folder, max_error_rate, json)
+
+
+def _loaded(path: Path | None, set_: list[str] | None, domain: str, option: list[str] | None) -> Spec | None:
+    from cascade_core.spec import check, load
+
+    if path is None:
+        if set_:
+            raise UsageError("--set replaces a value of a spec, and no spec is given")
+        return None
+    if domain or option:
+        raise UsageError("--domain and --option are for evaluating without a spec; change the spec's with --set")
+    spec = load(path, set_ or ())
+    check(spec, path, set_ or ())
+    return spec
+
+
+def _settings(
+    spec: Spec | None, benchmarks: list[str] | None, limit: int | None, samples: int | None, seed: int | None
+) -> Evaluation:
+    from cascade_core.settings import Evaluation
+
+    given = {"benchmarks": benchmarks or None, "limit": limit, "samples": samples, "seed": seed}
+    base = spec.evaluation.model_dump() if spec else {}
+    return Evaluation.model_validate({**base, **{name: value for name, value in given.items() if value is not None}})
+
+
+def _references(spec: Spec | None, domain: str, option: list[str] | None, settings: Evaluation) -> dict[str, DomainRef]:
+    """The domains of the spec; without one `--domain`, and those that the benchmarks are of."""
+    from cascade_core.plugins import registry
+    from cascade_core.spec import read_options
+
+    if spec is not None:
+        return {name: registry().reference(name, options) for name, options in spec.domains.items()}
+    if option and not domain:
+        raise UsageError("options are for a domain: name it with --domain")
+    names = dict.fromkeys([*([domain] if domain else []), *(b.partition("/")[0] for b in settings.benchmarks or ())])
+    if not names:
+        raise UsageError("say what is measured: a spec, --domain or --benchmark")
+    options = read_options(option or ())
+    return {name: registry().reference(name, options if name == domain else {}) for name in names}
+
+
+def _exams(refs: Mapping[str, DomainRef], settings: Evaluation, given: Mapping[str, Any]) -> Sequence[Exam]:
+    from pydantic import ValidationError
+
+    from cascade_core.evaluate import exams
+    from cascade_core.plugins import registry
+    from cascade_core.settings import Sampling
+
+    domains = {name: registry().build(ref) for name, ref in refs.items()}
+    for name, built in domains.items():
+        if built.needs:
+            raise UsageError(f"domain {name!r} needs {', '.join(built.needs)}, which nothing installed provides")
+    try:
+        return [
+            replace(exam, sampling=Sampling.model_validate({**exam.sampling.model_dump(), **given}))
+            for exam in exams(domains, settings)
+        ]
+    except ValidationError as cause:
+        wrong = cause.errors()[0]
+        raise UsageError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}, found {wrong['input']!r}") from None
+
+
+def _served(
+    url: str,
+    model: str,
+    api: Literal["chat", "completions"],
+    key: str,
+    body: list[str] | None,
+    timeout: float,
+    tries: int,
+    concurrency: int,
+) -> Respondent:
+    from cascade_core.endpoint import Endpoint
+    from cascade_core.respondent import Served
+    from cascade_core.spec import read_options
+
+    more = read_options(body or ())
+    return Served(Endpoint(url, model, key, api, more, timeout, tries), concurrency)
+
+
+def _local(model: str, batch_size: int) -> Respondent:
+    from cascade_core.prepare import local_model
+    from cascade_core.respondent import Local
+
+    if not Path(model).is_dir():
+        raise UsageError(f"{model!r} is no folder; name the server of a model that is served with --endpoint")
+    return Local(local_model(model), batch_size)
+
+
+def _api(api: str) -> Literal["chat", "completions"]:
+    if api == "chat" or api == "completions":
+        return "chat" if api == "chat" else "completions"
+    raise UsageError(f"--api is chat or completions, found {api!r}")
+
+
+def _key(name: str) -> str:
+    import os
+
+    if not name:
+        return ""
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise UsageError("the environment variable that --api-key-env names is empty or not set")
+    return key
+
+
+def _slug(model: str) -> str:
+    import re
+
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", model).strip("-.") or "model"
+
+
+def _bar(total: int) -> AbstractContextManager[Progress]:
+    from contextlib import contextmanager
+
+    @contextmanager
+    def shown() -> Iterator[Progress]:
+        """A bar on standard error; nothing where that is no terminal."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        screen = console(stderr=True)
+        if not screen.is_terminal:
+            yield lambda done: None
+            return
+        columns = (TextColumn("answering"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=screen) as bar:
+            task = bar.add_task("answering", total=total)
+            yield lambda done: bar.advance(task, done)
+
+    return shown()
+
+
+def _show(result: Assessment, folder: Path, max_error_rate: float, json: bool) -> None:
+    over = result.over(max_error_rate)
+    if json:
+        told = {"output": str(folder), "status": int(bool(over)), "benchmarks": dict(result.benchmarks)}
+        print_json({**told, "failures": dict(result.failures)})
+    else:
+        screen = console()
+        screen.print(_figures(result))
+        for cause, count in list(result.failures.items())[:5]:
+            screen.print(f"{count} × {cause}", soft_wrap=True)
+        screen.print(f"responses, judged rows and figures: {folder}", soft_wrap=True)
+    if over:
+        what = f"more of {', '.join(over)} failed than --max-error-rate {max_error_rate:g} allows"
+        typer.echo(f"cascade: {what}; the same command tries failed requests again", err=True)
+        raise typer.Exit(1)
+
+
+def _figures(result: Assessment) -> Table:
+    names = (">scored", ">limit", ">failed", ">total", ">cut", ">tokens in", ">tokens out")
+    made = table("Evaluation", "benchmark", "measure", ">value ± error", ">tasks", *names)
+    for name, found in result.benchmarks.items():
+        usage = found["usage"]
+        unknown = "+" if usage["unreported"] else ""  # some responses came without a count
+        counts = [str(found[key]) for key in ("scored", "limit", "failed", "total", "truncated")]
+        counts += [f"{usage[key]}{unknown}" for key in ("prompt", "completion")]
+        estimates = list(found["estimates"].items()) or [("none", None)]
+        for number, (measure, one) in enumerate(estimates):
+            value = f"{one['value']:.3f} ± {one['stderr']:.3f}" if one else "none"
+            first = [name, measure, value, str(one["n"] if one else 0), *counts]
+            made.add_row(*(first if not number else ["", measure, value, str(one["n"])]))
+    return made
