@@ -14,7 +14,7 @@ from cascade_plugin_math.verifier.policy import Policy
 from cascade_plugin_math.verifier.statement import announcement, tagged
 
 _WRAP = re.compile(
-    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|bf|rm|boxed|emph|underline)\b\s*|\\[,;:! ]|[{}$*_`~]|\\[()\[\]]|\\(?:quad|left|right)\b"
+    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|bf|rm|boxed|emph|underline)\b\s*|\\[,;:! ]|[{}$*_`~\"“”<>]|(?<![A-Za-z])['‘’]|['‘’](?![A-Za-z])|\\[()\[\]]|\\(?:quad|left|right)\b"
 )
 _LEAD = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer|letter)s?\s*(?:is|are|:)?\s*", re.I)
 _ONE = re.compile(r"[(\[]?\s*([A-Za-z])\s*[)\]]?")
@@ -24,7 +24,8 @@ _PICK = re.compile(
     r"\b(?:option|choice|letter)\s*(?:is|:)\s*[*(\[]*([A-Z])\b|"
     r"\b(?i:option|choice)\s+[*(\[]*([A-Z])[)\]*]*\s+(?:is|must be|fits)\b(?!\s+(?:not|wrong|incorrect|false))|"
     r"(?<![A-Za-z])([A-Z])[)\]*]*\s+(?:is|must be)\s+(?:the\s+|my\s+)?(?:only\s+|final\s+)?(?:correct|right|best|answer)\b|"
-    r"\b(?i:so|thus|therefore|hence)\s*,?\s*(?:it(?:'s|\s+is)\s+)?\(([A-Z])\)\s*[.!]?\s*$"
+    r"\b(?i:so|thus|therefore|hence)\s*,?\s*(?:it(?:'s|\s+is)\s+)?\(?([A-HJ-Z])\)?\s*[.!]?\s*$|"
+    r"\b[Ii]t(?:'s|\s+is|\s+must\s+be)\s+\(?([A-HJ-Z])\)?\s*[.!]?\s*$"
 )
 _DENIED = re.compile(r"\b(?:not|isn't|never|neither)\s*$|\b(?:not|isn't)\s+\w+\s*$", re.I)
 _LONGEST = 400  # characters of a box that are looked at for letters

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from cascade_plugin_math.verifier.units import is_unit
 
 _START = re.compile(r"\\(?:boxed|fbox)\b\s*|\\(?:boxed|fbox)(?=[\d{])")
+_OPENED = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _BARE = re.compile(r"\([^(){}]{1,80}\)|[-+]?\d[\d.,]*\d|[-+]?\d|\\[A-Za-z]+(?:\s*\{[^{}]{0,200}\}){0,2}|[^\s\\{}$]")
 _JOINT = re.compile(
@@ -26,13 +27,17 @@ _HEDGE = re.compile(
 _AFTER = re.compile(
     r"\s*(?:\$?\s*(\\?%|(?:percent|pct|percentage)\b)|(\^\s*\\circ|\^\s*\{\s*\\circ\s*\}|°)|((?:\\[,;: ]|~)?\s*\\(?:text|mathrm|rm|textrm)\s*\{([^{}]{1,40})\}(?:\^\{?\d\}?)?))"
 )
+_UNIT_WORD = re.compile(
+    r"\s*\$?(?:\\[,;: ]|~)?\s*([A-Za-z]{1,20})(?:/([A-Za-z]{1,20}))?(?:\^\{?\d\}?|[²³])?\s*\$?(?=[.,;!]?\s*(?:$|\n))"
+)
 _OFFERED = re.compile(
     r"[\s$.,)]*\(?\s*\\?(?:text\{)?\s*(?:or|alternatively|otherwise)\b[\s}:,]*(?:maybe |perhaps |possibly |else |equivalently,? )?(.{1,80})",
     re.S | re.I,
 )
 _VALUE = re.compile(r"\$([^$]{1,60})\$|\\\((.{1,60}?)\\\)|((?:-?\d[\d.,/]*\d|-?\d)(?:\s*\\?%)?)")
 _DISOWNED = re.compile(
-    r"\b(?:example of the (?:answer )?format|illustrates? the format|(?:i )?(?:have|has) no answer|just a placeholder|ignore (?:the|that|this) box)\b",
+    r"\b(?:example of the (?:answer )?format|illustrates? the format|(?:i )?(?:have|has) no answer|just a placeholder|ignore (?:the|that|this) box|"
+    r"i (?:do not|don't|cannot|can't|could not|couldn't) (?:know|determine|solve|say|tell|find)|i have no idea)\b",
     re.I,
 )
 
@@ -67,6 +72,11 @@ def boxed(text: str) -> Boxed | None:
     tail = text[group[-1].end : group[-1].end + 400]
     content = ", ".join(contents) if len(contents) > 1 else contents[0] + _beside(tail)
     return Boxed(content, _alternative(tail), bool(_DISOWNED.search(tail)))
+
+
+def is_cut_off(text: str) -> bool:
+    """Whether a box is begun and none is complete: the response was cut off while it answered."""
+    return _OPENED.search(text) is not None and boxed(text) is None
 
 
 def _inner(content: str) -> str:
@@ -130,6 +140,9 @@ def _pairs(text: str, start: int) -> dict[int, int]:
 def _beside(tail: str) -> str:
     """A percent sign, a degree sign or a unit that stands right after the box."""
     match = _AFTER.match(tail)
+    word = _UNIT_WORD.match(tail)
+    if match is None and word and word[1] != "in" and all(is_unit(part) for part in word.groups() if part):
+        return rf"\text{{ {word[0].strip(' $~')}}}"
     if match is None or (match[3] and not all(map(is_unit, re.findall(r"[A-Za-z]+", match[4])))):
         return ""
     return match[0]

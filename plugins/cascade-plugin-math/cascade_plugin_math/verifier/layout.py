@@ -15,14 +15,28 @@ _INTEGER = re.compile(
 )
 _ROW_SKIP = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|cm|mm)\s*\]")
 
+_CARRIAGE = re.compile(r"\\cr(?![A-Za-z])")
+_LONE_SIGN = re.compile(r"\{\s*([:=])\s*\}")
+_ORDER = re.compile(r"\\math(?:cal|scr|rm)\s*\{\s*O\s*\}")
+_LONE_BAR = re.compile(r"(?<=[\w)}])\s*\|\s*(?=[\w({\\])")
+_UPRIGHT_INDEX = re.compile(r"_\s*\{\s*\\(max|min|lim|deg)\s*\}")
+_OVER = re.compile(r"\\(?:over|choose)(?![A-Za-z])")
+
 
 def prepared(text: str) -> str:
     """The text in which every sign of a token stands together."""
     if "\\begin" in text:
+        text = _CARRIAGE.sub(r"\\\\ ", text)
         text = _SYSTEM.sub(r"\\begin{cases}\1\\end{cases}", text)
         text = _ALIGNED.sub(lambda match: rf"\begin{{cases}}{match[2].replace('&', ' ')}\end{{cases}}", text)
     if "integer" in text:
         text = _INTEGER.sub(lambda match: rf", {match[1] or match[2]} \in \mathbb{{Z}}", text)
+    text = _UPRIGHT_INDEX.sub(r"_{\\text{\1}}", text)
+    text = _ORDER.sub("O", _LONE_SIGN.sub(r"\1", text))
+    if text.count("|") == 1:  # a bar without its partner divides: `P(A|B)`
+        text = _LONE_BAR.sub(r"\\mid ", text)
+    if _OVER.search(text):
+        text = f"{{{text}}}"
     text = _ROW_SKIP.sub(r"\\\\ ", _UPRIGHT_EXPONENT.sub(r"E\1", text))
     text = _ISOLATED_TIMES.sub("*", text)
     return _UNIT_VECTOR.sub(lambda match: rf"\unitvector{{{match[1] or match[2]}}}", text)

@@ -20,6 +20,8 @@ def is_name(node: Node) -> bool:
         return True
     if node.op == "apply":
         return all(arg.op in ("sym", "tuple", "num") for arg in node.args)
+    if node.op == "cond":
+        return node.args[0] in (sym("P"), sym("bbP"))  # `P(A|B)`, `P(X = 2)`
     if node.op == "const":
         return node.value in ("e", "i")
     if node.op == "tuple":
@@ -36,7 +38,12 @@ def is_name(node: Node) -> bool:
         return (
             words
             or capitals
-            or (len(heads) == 2 and heads[0].op == "sym" and heads[0].value in "PpE" and heads[1].op != "num")
+            or (
+                len(heads) == 2
+                and heads[0].op == "sym"
+                and heads[0].value in ("P", "p", "E", "bbP", "bbE")
+                and heads[1].op != "num"
+            )
         )
     if node.op == "fun":
         inner = node.args[0] if node.args else node

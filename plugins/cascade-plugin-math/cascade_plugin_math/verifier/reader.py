@@ -19,6 +19,10 @@ MAX_LENGTH = 20_000
 _INDIAN = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}")
 _LIST_OF_THREES = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){2,}")
 _SIGNED_EXPONENT = re.compile(r"\d[eE][+-]\d")
+_SELECTION = re.compile(
+    r"(?:\\(?:mathrm|text)\s*\{\s*)?(?<![A-Za-z\\])([CA])\}?_\{?(\d{1,4})\}?\^\{?(\d{1,4})(?!\d)\}?"
+)
+_CHOSEN = {"C": "C", "A": "P"}
 _MERIDIEM = re.compile(r"(\d)\s*(?:\\text\s*\{|\\mathrm\s*\{)?\s*([ap])\.?\s*m\.?\s*\}?\s*$", re.I)
 _OPTION = re.compile(
     r"^\s*(?:\\(?:textbf|text|mathbf|mathrm)\s*\{\s*)\(?[A-J]\)?[.:]?\s*\}[\s\\,;:~]*(?=\S)|^\s*\([A-J]\)(?:\s|\\[ ,;])+(?=[-\d\\$])"
@@ -76,8 +80,8 @@ def identity(text: str) -> str:
     return _LOOSE_BLANK.sub("", " ".join(text.split()))
 
 
-def read(text: str, policy: Policy) -> Reading:
-    """What the text may mean; a text of words has no tree."""
+def read(text: str, policy: Policy, pointed: bool = False) -> Reading:
+    """What the text may mean; a text of words has no tree. `pointed`: numbers are written 1,234.5 whatever the locale."""
     text = words.unlabelled(cleaned(text))
     if len(text) > MAX_LENGTH:
         return Reading(text, too_much="an answer of too many characters")
@@ -86,7 +90,7 @@ def read(text: str, policy: Policy) -> Reading:
     trouble = ""
     for variant in [said] if said else _variants(_clock(text)):
         try:
-            node = parse(variant, comma=policy.decimal_comma, signed_exponent=variant.endswith("\x00"))
+            node = parse(variant, comma=policy.decimal_comma and not pointed, signed_exponent=variant.endswith("\x00"))
         except Unreadable:
             continue
         except TooMuch as error:
@@ -104,6 +108,8 @@ def _variants(text: str) -> list[str]:
     option = _OPTION.match(text)
     if option and text[option.end() :].strip():
         variants = [text[option.end() :], text]
+    if _SELECTION.search(text):  # the other notation of combinations and arrangements
+        variants.append(_SELECTION.sub(lambda match: rf"{{}}_{{{match[2]}}}{_CHOSEN[match[1]]}_{{{match[3]}}}", text))
     if _SIGNED_EXPONENT.search(text):
         variants.append(re.sub(r"(\d)[eE]([+-]\d+)(?![\dA-Za-z.])", r"\1*10^{\2}", text))
     return variants

@@ -35,11 +35,17 @@ def is_region(node: Node) -> bool:
         )
     if node.op == "tuple":
         return len(node.args) == 2 and node.value in ("[)", "(]")
+    if node.op in ("union", "inter") and all(map(_is_set, node.args)) and any(map(_is_pair, node.args)):
+        return True  # points are no sets: `[1,2] ∪ [2,3]` unites intervals
     if node.op in ("or", "and", "union", "inter", "list"):
         return any(is_region(arg) for arg in node.args) and all(
             is_region(arg) or _is_set(arg) or _is_equation(arg) for arg in node.args
         )
     return node.op in ("numset", "builder") or (node.op == "minus" and node.args[0].op != "set")
+
+
+def _is_pair(node: Node) -> bool:
+    return node.op == "tuple" and len(node.args) == 2 and node.value in ("()", "[]", "[)", "(]")
 
 
 def _is_set(node: Node) -> bool:

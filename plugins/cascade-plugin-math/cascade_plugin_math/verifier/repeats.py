@@ -43,11 +43,12 @@ def _plainer(node: Node) -> Node | None:
 
 def written_in(text: str, problem: str) -> bool:
     """Whether the answer's own symbols stand in the question one after another."""
-    mine, theirs = _symbols(text), _symbols(problem[:_MAX_PROBLEM])
+    mine, theirs = symbols_of(text), symbols_of(problem[:_MAX_PROBLEM])
     return len(mine.split()) >= 3 and f" {mine} " in f" {theirs} "
 
 
-def _symbols(text: str) -> str:
+def symbols_of(text: str) -> str:
+    """The symbols of an expression, a blank between them, without layout."""
     out: list[str] = []
     for piece in re.findall(r"\\[A-Za-z]+|\d+(?:\.\d+)?|[A-Za-z]+|[^\s\w]", text):
         if piece not in ("{", "}", "$", "\\left", "\\right", "\\cdot", "\\times", "*", "×", "·"):
@@ -81,4 +82,4 @@ def _right(node: Node) -> Node | None:
     return node.args[-1] if node.op == "rel" else None
 
 
-__all__ = ["Token", "repeats", "tokenise", "written_in"]
+__all__ = ["Token", "repeats", "symbols_of", "tokenise", "written_in"]

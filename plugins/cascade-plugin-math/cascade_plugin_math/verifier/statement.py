@@ -12,19 +12,24 @@ _TAG = re.compile(r"<answer>(.*?)</answer>", re.S | re.I)
 _TAG_JOINT = re.compile(r"[\s,;.]*(?:and|or)?[\s,;.]*", re.I)
 _SKIPPED = r"(?:therefore|thus|hence|simply|just|exactly|indeed|then|also|now|clearly|equal to|given by|as follows|the following|the number|the value)"
 _CUE = re.compile(
-    r"(?:\b(?:final|correct|right)\s+|\b)(?:answers?|result|solutions?|antwort|r[ée]ponse|respuesta|risposta)\b(?:\s+(?:to|of|for|in)\s+[^.:=\n]{1,60}?)?"
-    rf"[*_\s]*(?:\b(?:is|are|equals|comes to|becomes|would be|must be|should be|lautet|ist|es|est)\b|[:=—–])[*_\s]*:?[*_\s]*(?:{_SKIPPED}\b[,:\s]*)*"
-    r"|\banswer\*{0,2}\s*\n+|####\s*|答案(?:是|为|：|:)?\s*",
+    r"(?:\b(?:final|correct|right)\s+|\b)(?:answers?|result|solutions?|antwort|r[ée]ponse|respuesta|risposta|ответ)\b(?:\s+(?:to|of|for|in)\s+[^.:=\n]{1,60}?)?"
+    rf"[*_\s]*(?:\b(?:is|are|equals|comes to|becomes|would be|must be|should be|lautet|ist|es|est)\b|[:=—–→]|-(?=\s))[*_\s]*:?[*_\s]*(?:{_SKIPPED}\b[,:\s]*)*"
+    r"|\banswer\*{0,2}\s*\n+|\banswer\*{0,2}\s+(?=(?:\$\$?[^$]{1,300}\$\$?|\\\(.{1,300}?\\\)|\\\[.{1,300}?\\\])\s*\.?\s*(?:\n|$))|####\s*|答案(?:是|为|：|:)?\s*",
     re.I,
 )
 _SUPPOSED = re.compile(
     r"\b(?:if|whether|suppose|assume|assuming|unless|were|imagine|once|cannot|can't|not|false|doubt|doubtful|deny|wrong|nobody|unlikely|unclear)\b"
-    r"[^.!?,;\n]{0,40}$",
+    r"[^.!?,;\n]{0,40}$|\bno\s+(?:such\s+)?$",
     re.I,
 )
 _SENTENCE_END = re.compile(r"(?<![A-Z])[.!?](?=\s|$)|\n\s*\n|\n(?=\s*[A-Z*#])")
+# Names of mathematics that follow a minus sign, `x - log x`, where other words begin a remark.
+_NAMES = (
+    "sqrt|sin|cos|tan|cot|sec|csc|sinh|cosh|tanh|arc[a-z]+|log|exp|abs|max|min|gcd|lcm|floor|ceil|"
+    "alpha|beta|gamma|delta|epsilon|theta|lambda|sigma|omega|phi|psi|rho|tau"
+)
 _REASON = re.compile(
-    r"[,;]?\s+(?:because|since|as|which|so|where|due to|and (?:not|so|this|that)|but|for|when)\b.*$|[,;]\s+(?:attained|achieved|reached|obtained|found|occurring|at|with)\b.*$|\s+[—–-]\s+.*$|\s*\(\s*(?:because|since|see|as)\b.*$",
+    rf"[,;]?\s+(?:because|since|as|which|so|where|due to|and (?:not|so|this|that)|but|for|when)\b.*$|[,;]\s+(?:not|rather than|instead of|attained|achieved|reached|obtained|found|occurring|at|with)\b.*$|\s+—\s+.*$|\s+[–-]\s+(?:(?:an?|the|it|this|that|so|my)\s+[a-z]{{2,}}|(?!(?:{_NAMES})\b)[A-Za-z]{{3,}}\b(?!\()).*$|\s*\(\s*(?:because|since|see|as)\b.*$",
     re.S | re.I,
 )
 _UNSURE = re.compile(
@@ -45,6 +50,7 @@ _QUANTITY = re.compile(
     r"\$(?!\d[^$\n]*(?<![\\A-Za-z])[A-Za-z]{3,}[^$\n]*\$)[^$\n]{1,200}\$|\\\(.{1,200}?\\\)|\\\[.{1,200}?\\\]|"
     r"[-−]?[$€£]?\d[\d.,/:\u202f\u00a0]*\d\s*%?|[-−]?[$€£]?\d\s*%?"
 )
+_BARE = re.compile(r"(?![^\d]*$)(?!.*[A-Za-z]{2})[\w\s+\-−*/^.,()\[\]{}\\$%=°π√²³]+")
 _FORMULA = re.compile(
     r"(?<!\\)\$(?![\d.]+(?:\s|$|[.,;]\s|[.,;]$))[^$\n]{1,300}(?<!\\)\$|\\\(.{1,300}?\\\)|\\\[.{1,300}?\\\]", re.S
 )
@@ -55,7 +61,7 @@ _NOT_BUT = re.compile(r"^not\s+[^.]{1,60}?\s+but\s+(?:rather\s+)?", re.I)
 _REVERSED = re.compile(
     r"^(.{1,80}?)\s+(?:is|are)\s+(?:the|my|our)\s+(?:final\s+|correct\s+)?(?:answer|result|solution)s?\W*$", re.I
 )
-_MARKDOWN = re.compile(r"\*\*|__|`+|^#+\s*", re.M)
+_MARKDOWN = re.compile(r"(?:(?<![\w)])|(?<=[A-Za-z]{2}))\*\*|\*\*(?![\w(])|__|`+|^#+\s*", re.M)
 _WINDOW = 4000
 
 
@@ -150,7 +156,17 @@ def _concluded(text: str) -> str | None:
     quantities = _QUANTITY.findall(clause)
     if inner and len(quantities) == 1:
         return _with_unit(clause, quantities[0])
-    return _undelimited(sentence).rstrip(".") if _QUANTITY.fullmatch(sentence.rstrip(".")) else None
+    return _undelimited(sentence).rstrip(".").strip() if _is_alone(sentence.rstrip("."), text) else None
+
+
+def _is_alone(sentence: str, text: str) -> bool:
+    """Whether a sentence is a value and nothing else; one without a sign of being one must be all of the text."""
+    if _QUANTITY.fullmatch(sentence):
+        return True
+    if sentence.count("{") != sentence.count("}"):
+        return False
+    bare = re.sub(r"\\[A-Za-z]+|\b(?:percent|pct)\b", "1", sentence)
+    return sentence == text.rstrip(".") and len(text) <= 200 and "\n" not in text and _BARE.fullmatch(bare) is not None
 
 
 def _predicate(clause: str) -> str | None:
@@ -162,6 +178,8 @@ def _predicate(clause: str) -> str | None:
     if "\0" in hidden and re.fullmatch(r"(?:[\0\s.,;]|\b(?:and|or)\b)+", hidden):
         return _clean(clause)
     signs = [at for at, char in enumerate(hidden) if char == "="]
+    if len(signs) == 1 and re.fullmatch(r"[\d\s.+*/^()−-]+", clause[: signs[0]]):
+        return _clean(clause)  # `7 = 8` is no 8
     return _clean(clause[signs[-1] + 1 :]) if signs else None
 
 

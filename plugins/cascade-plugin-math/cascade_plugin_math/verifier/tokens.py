@@ -281,8 +281,15 @@ class Lexer:
             len(run) == 3 and not self.text[self.at :].strip() and not any(set(run.lower()) <= set(p) for p in products)
         )
 
+    def _is_call(self, run: str) -> bool:
+        """Whether a bare word is applied to a number, as programs are: `print(5)`."""
+        applied = re.compile(r"\(\s*-?[\d.]").match(self.text, self.at)
+        return applied is not None and not any(run.lower() in known for known in (KNOWN_UNITS, _KEYWORDS, FUNCTIONS))
+
     def _long_run(self, run: str) -> None:
         """Four letters or more: `arctanx` is a function and its argument, `sinxcosx` a product, the rest a word."""
+        if self._is_call(run):
+            raise Unreadable(f"a function {run} that mathematics does not have")
         for size in range(len(run) - 1, 2, -1):
             if (
                 run[:size] in FUNCTIONS
@@ -294,6 +301,16 @@ class Lexer:
                 self._emit("cmd", run[:size])
                 return
         self._emit_word(run)
+
+
+def _is_argument(tokens: list[Token], begin: int) -> bool:
+    """Whether an empty group stands where something is missing: `\\frac{12}{}`, `x^{}`."""
+    before = tokens[begin - 1] if begin else Token("end", "")
+    return (
+        (before.kind == "close" and before.text == "}")
+        or (before.kind == "op" and before.text in "^_")
+        or (before.kind == "cmd" and before.text in ("frac", "dfrac", "tfrac", "cfrac", "binom", "sqrt"))
+    )
 
 
 def _collapse(tokens: list[Token]) -> list[Token]:
@@ -312,6 +329,8 @@ def _collapse(tokens: list[Token]) -> list[Token]:
         if (partner.get(begin + 1) == end - 1 and tokens[begin].text == tokens[begin + 1].text) or (
             end == begin + 1 and tokens[begin].text == "{"
         ):
+            if end == begin + 1 and _is_argument(tokens, begin):
+                raise Unreadable("an argument is empty")
             dead.update((begin, end))
     return [token for at, token in enumerate(tokens) if at not in dead] if dead else tokens
 

@@ -12,13 +12,15 @@ beyond the bounds is wrong, with a note that begins with `limit`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from cascade_core.errors import TaskError
 from cascade_plugin_math.verifier import choices, question, reader, repeats, words
-from cascade_plugin_math.verifier.extraction import boxed
+from cascade_plugin_math.verifier.asking import value_of
+from cascade_plugin_math.verifier.extraction import boxed, is_cut_off
 from cascade_plugin_math.verifier.match import Asked, Matcher
 from cascade_plugin_math.verifier.names import is_plain_number, reduce
 from cascade_plugin_math.verifier.node import Node, TooMuch, make
@@ -27,6 +29,7 @@ from cascade_plugin_math.verifier.reader import Reading
 from cascade_plugin_math.verifier.statement import stated
 
 MODES = ("boxed", "stated")
+_POINTED = re.compile(r"-?\d{1,3}\.\d{3}")  # a data set's decimal point, or a locale's thousands
 _MISSING = ("None", "Null", "NULL", "NaN", "NAN")  # how other programs write that there is no label
 
 
@@ -110,6 +113,9 @@ def labelled(text: str, policy: Policy) -> Reading:
         TaskError: it is neither mathematics nor words: an unbalanced bracket, a dangling sign.
     """
     reading = reader.read(text, policy)
+    if policy.decimal_comma and _POINTED.fullmatch(text):
+        pointed = reader.read(text, policy, pointed=True)
+        reading = replace(reading, nodes=tuple(dict.fromkeys((*reading.nodes, *pointed.nodes))))
     if policy.answer_type == "text":
         return reading
     if not reading.is_mathematics and not reading.too_much and not words.is_wordy(text):
@@ -124,7 +130,7 @@ def extract(response: str, answer: str) -> tuple[str | None, str]:
     box = boxed(response)
     if box is not None:
         return box.text, "the box is disowned" if box.disowned else ""
-    return (stated(response) if answer == "stated" else None), ""
+    return (stated(response) if answer == "stated" and not is_cut_off(response) else None), ""
 
 
 def _offered(response: str) -> str:
@@ -152,7 +158,7 @@ def _compare(wanted: Reading, given: str, problem: str, policy: Policy) -> tuple
         return True, "right: the label's own text"
     if policy.answer_type == "text":
         return _spoken(wanted, reader.read(text, policy))
-    reading = reader.read(text, policy)
+    reading = reader.read(value_of(text, problem), policy)
     if reading.too_much and not reading.is_mathematics:
         raise TooMuch(reading.too_much)
     if wanted.too_much and not wanted.is_mathematics:
@@ -177,6 +183,8 @@ def _labels(wanted: Reading, node: Node) -> list[Node]:
 
 
 def _spoken(wanted: Reading, reading: Reading) -> tuple[bool, str]:
+    if wanted.is_mathematics and not reading.is_mathematics and not words.is_wordy(reading.text):
+        return False, "wrong: no mathematics that can be read"
     if words.same(wanted.text, reading.text):
         return True, "right: in words"
     if wanted.is_mathematics and reading.is_mathematics:

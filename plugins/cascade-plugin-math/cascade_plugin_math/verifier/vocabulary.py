@@ -81,7 +81,7 @@ CLOSERS = {"}": "set", "rbrace": "set", "rangle": "<", "rfloor": "floor", "rceil
 # Words that turn a value into something else: a bound, a denial, a guess. None of them may pass as a unit.
 HEDGES = spaced(
     "not no never none nothing maybe perhaps possibly probably likely either neither nor at most least less more than "
-    "greater smaller larger fewer under over above below up if unless except but between from without excluding until wrong "
+    "greater smaller larger fewer under over above below up if unless except think believe suppose but between from without excluding until wrong "
     "incorrect false guess guesses any all every other another unknown cannot can't isn't else instead otherwise alternatively "
     "alternative is are was were be equals depends something impossible true correct right answer reward score accept true-value "
     "would could should might may about"

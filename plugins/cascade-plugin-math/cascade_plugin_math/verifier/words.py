@@ -21,9 +21,10 @@ _ANNOUNCED = re.compile(
     r"\s*(?:\\(?:text|textbf|mathrm)\s*\{\s*([A-Za-z][A-Za-z ]{2,60}?(?::|\s(?:is|are|equals)\s*:?))\s*\}|"
     r"\\(?:text|textbf|mathrm)\s*\{\s*([A-Za-z][A-Za-z ]{2,60}?)\s*\}\s*[=:]|"
     r"((?:the\s+)?(?:(?:final|correct|right)\s+)?(?:answer|result|solution)s?\s*(?::|=|\bis\b|\bare\b))\s*:?|"
-    r"([A-Za-z][A-Za-z ]{2,40}:)(?=\s*[-+\d\\$]))\s*",
+    r"(?!lambda\b)([A-Za-z][A-Za-z ]{2,40}:)(?=\s*[-+\d\\$]))\s*",
     re.I,
 )
+_WHOLE = re.compile(r"\\(?:text|textbf|mathrm)\s*\{([^{}]{1,200})\}")
 _ANNOUNCING = spaced("is are equals answer correct right true")
 _FILLERS = spaced("the a an number numbers of its")
 _SMALL = listed(
@@ -41,7 +42,18 @@ _PHRASES = {
     "all real numbers x": "\\mathbb{R}", "all integers": "\\mathbb{Z}", "all natural numbers": "\\mathbb{N}",
     "infinity": "\\infty", "positive infinity": "\\infty", "negative infinity": "-\\infty", "minus infinity": "-\\infty",
 }  # fmt: skip
+_TEXT = re.compile(r"\\(?:text|textrm|mathrm|mbox)\s*\{([^{}]*)\}")
+_REALS = re.compile(
+    r"(?:x\s+is\s+)?(?:all|any|every)\s+reals?(?:\s+numbers?|\s+values?)?(?:\s+(?:of\s+)?x)?(?:\s*,|\s+such\s+that|\s+with|\s+where)?\s*"
+    r"(?:(x\s*(?:\\neq?(?![A-Za-z])|≠|!=|\\not\s*=).{1,80})|(?:except|excluding|but|other\s+than|besides)(?:\s+for)?\s+(?:x\s*=\s*)?(.{1,80}))",
+    re.I | re.S,
+)
+_AND = re.compile(r"\s*,?\s*\b(?:and|or)\b\s*(?:x\s*=\s*)?|,\s*x\s*=\s*")
+_LETTERS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 _SAME = {
+    "the limit does not exist": "does not exist",
+    "limit does not exist": "does not exist",
+    "it does not exist": "does not exist",
     "true": "yes",
     "false": "no",
     "dne": "does not exist",
@@ -53,6 +65,9 @@ _SAME = {
 
 def unlabelled(text: str) -> str:
     """The text without words that only announce it: `Answer: 7`, `\\text{The area is } 7`."""
+    whole = _WHOLE.fullmatch(text)
+    if whole and (inner := unlabelled(whole[1].strip())) != whole[1].strip():
+        return rf"\text{{{inner}}}"
     match = _ANNOUNCED.match(text)
     if match is None or not text[match.end() :].strip():
         return text
@@ -70,6 +85,9 @@ def spoken(text: str) -> str:
 def phrase(text: str) -> str | None:
     """The mathematics that a fixed phrase or a number word means."""
     said = spoken(text)
+    reals = _REALS.fullmatch(_TEXT.sub(r" \1 ", text.replace("$", " ")).strip())
+    if reals and (reals[1] or not _LETTERS.search(_AND.sub(",", reals[2]))):
+        return reals[1] or rf"\mathbb{{R}}\setminus\{{{_AND.sub(',', reals[2])}\}}"
     if said in _PHRASES:
         return _PHRASES[said]
     return _number(said)
