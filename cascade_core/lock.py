@@ -12,6 +12,7 @@ import importlib.util
 import platform
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
@@ -70,19 +71,22 @@ def _plugin(registry: Registry, kind: str, name: str) -> dict[str, Any]:
         "distribution": plugin.distribution,
         "version": plugin.version,
         "source": source_hash(cls.__module__.partition(".")[0]),
-        "dependencies": _dependencies(plugin.distribution),
+        "dependencies": _dependencies(plugin.distribution, name),
     }
 
 
-def _dependencies(distribution: str) -> dict[str, str]:
-    """The installed versions of what a distribution names as its requirements, extras included where installed."""
-    names = {re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in requires(distribution) or ()}
+def _dependencies(distribution: str, extra: str) -> dict[str, str]:
+    """The installed versions of what a distribution requires, for itself and in the extra that bears the plugin's name.
+
+    Other extras (its development tools, say) judge and train nothing.
+    """
     found = {}
-    for name in sorted(names):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
+    for line in sorted(requires(distribution) or ()):
+        marked = re.search(r"extra\s*==\s*['\"]([^'\"]+)", line)
+        if marked is None or marked[1] == extra:
+            name = re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]
+            with suppress(PackageNotFoundError):
+                found[name] = version(name)
     return found
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cascade_core.errors import RunChanged
-from cascade_core.lock import compare, source_hash
+from cascade_core.lock import _dependencies, compare, source_hash
 
 
 def test_equal_locks_are_no_change() -> None:
@@ -43,3 +43,9 @@ def test_the_source_hash_of_a_package_is_of_its_files_not_of_its_place(
         monkeypatch.syspath_prepend(str(tmp_path / place))
         hashes.append(source_hash(f"hashed_{place}"))
     assert hashes[0] == hashes[1] != source_hash("cascade_core")
+
+
+def test_the_lock_holds_what_judges_and_trains_and_no_development_tool() -> None:
+    pinned = _dependencies("cascade-rl", "trl")
+    assert {"torch", "trl", "transformers", "pluggy"} <= set(pinned)
+    assert not {"pytest", "ruff", "mypy"} & set(pinned)
