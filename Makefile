@@ -9,7 +9,7 @@ QUICKSTART ?= runs/quickstart
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart test test-fast lint format typecheck clean
+.PHONY: help install quickstart test test-fast drills lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ test: .venv/installed lint typecheck  ## every test, slow ones too
 
 test-fast: .venv/installed  ## the tests that take seconds
 	$(BIN)/python -m pytest -q -m "not slow"
+
+drills: .venv/installed  ## slow faults: a whole cascade killed ten times at random moments
+	$(BIN)/python -m pytest -q drills
 
 lint: .venv/installed  ## ruff: rules and format
 	$(BIN)/ruff check .
