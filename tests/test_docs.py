@@ -122,8 +122,8 @@ def test_the_reference_of_the_spec_is_in_step_with_the_settings() -> None:
 
 @pytest.fixture
 def reverse(publish) -> Path:
-    """The domain of docs/writing-a-domain.md, installed from its own two files."""
-    found = dict(FENCE.findall((ROOT / "docs/writing-a-domain.md").read_text("utf-8"))[:2])
+    """The domain of docs/writing-a-domain.md, installed from its own two files: the first of their languages."""
+    found = dict(reversed(FENCE.findall((ROOT / "docs/writing-a-domain.md").read_text("utf-8"))))
     project = tomllib.loads(found["toml"])["project"]
     ((name, module),) = project["entry-points"]["cascade_core"].items()
     assert module == project["name"].replace("-", "_")
@@ -156,7 +156,7 @@ def cascade(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_documented_domain_is_found_and_passes_the_check(reverse: Path) -> None:
     assert "domain reverse" in cascade(reverse, "plugins").stdout
-    for options in ([], ["--option", "length=8", "--option", "partial=letters"]):
+    for options in ([], ["--option", "length=8"]):
         done = cascade(reverse, "check", "reverse", *options)
         assert done.returncode == 0, done.stdout + done.stderr
     refused = cascade(reverse, "check", "reverse", "--option", "length=3")

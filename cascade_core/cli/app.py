@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cascade_core.cli import check, plan, plugins, report, run, schema, score
+from cascade_core.cli import check, new, plan, plugins, report, run, schema, score
 from cascade_core.errors import CascadeError, PluginBroken, UsageError
 
 PANEL = "Commands of plugins"
@@ -157,5 +157,6 @@ app.command("plan")(plan.plan)
 app.command("report")(report.report)
 app.command("score")(score.score)
 app.command("check")(check.check)
+app.command("new")(new.new)
 app.command("plugins")(plugins.plugins)
 app.command("schema")(schema.schema)
