@@ -1,7 +1,7 @@
 """A small OpenAI-compatible server for tests, run as a process of its own: `python endpoint_server.py FOLDER`.
 
 It writes its port to FOLDER/port and one line per request to FOLDER/requests. What it answers is said by the prompt:
-words before `|` are done one per try of that prompt and seed (`500,html|right` fails twice and then answers `right`).
+words before `|` are done one per try of that path, prompt and seed (`500,html|right` fails twice and then answers `right`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 FOLDER = Path(sys.argv[1]) if __name__ == "__main__" else Path()
 LOCK = threading.Lock()
-TRIES: Counter[tuple[str, Any]] = Counter()
+TRIES: Counter[tuple[str, str, Any]] = Counter()
 BUSY = [0, 0]  # now, most
 
 
@@ -60,8 +60,8 @@ class Handler(BaseHTTPRequestHandler):
         text = asked["messages"][-1]["content"] if api == "chat" else asked["prompt"]
         script, _, right = text.partition("|")
         with LOCK:
-            number = TRIES[text, asked.get("seed")]
-            TRIES[text, asked.get("seed")] += 1
+            number = TRIES[self.path, text, asked.get("seed")]
+            TRIES[self.path, text, asked.get("seed")] += 1
             BUSY[0] += 1
             BUSY[1] = max(BUSY)
             line = {"path": self.path, "key": self.headers.get("Authorization"), "time": time.monotonic()}

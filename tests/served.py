@@ -5,11 +5,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+NUMBERS = count()  # each test has an address of its own, so that the server counts its tries alone
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
@@ -53,4 +55,4 @@ def server(process: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     for name in PROXIES:
         monkeypatch.delenv(name, raising=False)
     (process.folder / "requests").unlink(missing_ok=True)
-    return process
+    return Server(process.folder, process.url.replace("/v1", f"/{next(NUMBERS)}/v1"))

@@ -146,8 +146,8 @@ def test_a_chat_is_sent_as_it_is_and_as_plain_text_where_asked(server):
     ask(server, turns)
     reply, _ = ask(server, turns, api="completions")
     chat, plain = server.requests()
-    assert (chat["path"], chat["asked"]["messages"]) == ("/v1/chat/completions", turns)
-    assert (plain["path"], plain["asked"]["prompt"]) == ("/v1/completions", "be short\nright")
+    assert chat["path"].endswith("/v1/chat/completions") and chat["asked"]["messages"] == turns
+    assert plain["path"].endswith("/v1/completions") and plain["asked"]["prompt"] == "be short\nright"
     assert reply.text == "be short\nright"
 
 

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cascade_core.cli import check, new, plan, plugins, report, run, schema, score
+from cascade_core.cli import check, compare, new, plan, plugins, report, run, schema, score
+from cascade_core.cli import eval as evaluation
 from cascade_core.errors import CascadeError, PluginBroken, UsageError
 
 PANEL = "Commands of plugins"
@@ -156,6 +157,8 @@ app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("report")(report.report)
 app.command("score")(score.score)
+app.command("eval")(evaluation.evaluate)
+app.command("compare")(compare.compare)
 app.command("check")(check.check)
 app.command("new")(new.new)
 app.command("plugins")(plugins.plugins)

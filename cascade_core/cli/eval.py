@@ -251,7 +251,8 @@ def _show(result: Assessment, folder: Path, max_error_rate: float, json: bool) -
         print_json({**told, "failures": dict(result.failures)})
     else:
         screen = console()
-        screen.print(_figures(result))
+        screen.print(_measures(result))
+        screen.print(_counts(result))
         for cause, count in list(result.failures.items())[:5]:
             screen.print(f"{count} × {cause}", soft_wrap=True)
         screen.print(f"responses, judged rows and figures: {folder}", soft_wrap=True)
@@ -261,17 +262,24 @@ def _show(result: Assessment, folder: Path, max_error_rate: float, json: bool) -
         raise typer.Exit(1)
 
 
-def _figures(result: Assessment) -> Table:
+def _measures(result: Assessment) -> Table:
+    made = table("Measures", "benchmark", "measure", ">value ± error", ">tasks")
+    for name, found in result.benchmarks.items():
+        for number, (measure, one) in enumerate(found["estimates"].items()):
+            value = f"{one['value']:.3f} ± {one['stderr']:.3f}"
+            made.add_row("" if number else name, measure, value, str(one["n"]))
+        if not found["estimates"]:
+            made.add_row(name, "none", "none", "0")
+    return made
+
+
+def _counts(result: Assessment) -> Table:
+    kinds = ("scored", "limit", "failed", "total", "truncated")
     names = (">scored", ">limit", ">failed", ">total", ">cut", ">tokens in", ">tokens out")
-    made = table("Evaluation", "benchmark", "measure", ">value ± error", ">tasks", *names)
+    made = table("Responses", "benchmark", *names)
     for name, found in result.benchmarks.items():
         usage = found["usage"]
-        unknown = "+" if usage["unreported"] else ""  # some responses came without a count
-        counts = [str(found[key]) for key in ("scored", "limit", "failed", "total", "truncated")]
-        counts += [f"{usage[key]}{unknown}" for key in ("prompt", "completion")]
-        estimates = list(found["estimates"].items()) or [("none", None)]
-        for number, (measure, one) in enumerate(estimates):
-            value = f"{one['value']:.3f} ± {one['stderr']:.3f}" if one else "none"
-            first = [name, measure, value, str(one["n"] if one else 0), *counts]
-            made.add_row(*(first if not number else ["", measure, value, str(one["n"])]))
+        more = "+" if usage["unreported"] else ""  # some responses came without a count
+        tokens = [f"{usage[kind]}{more}" for kind in ("prompt", "completion")]
+        made.add_row(name, *(str(found[kind]) for kind in kinds), *tokens)
     return made
