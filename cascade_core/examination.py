@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
@@ -18,6 +18,7 @@ from typing import Any
 
 from cascade_core.domain import BatchStats, Domain, DomainRef, Response, Score, Task
 from cascade_core.errors import CascadeError, ContractError
+from cascade_core.hostile import HOSTILE, MEGABYTE, WORTHLESS, Answer
 from cascade_core.probe import Traces, traces
 from cascade_core.rows import Row, row_task, score_json, task_row
 from cascade_core.scoring import Scorer
@@ -27,26 +28,7 @@ _PROBED = 10  # tasks that hostile answers are tried on
 _FURTHER = 10  # times as many prompts are compared between the splits as tasks are examined
 _LARGE = 2**63 - 1  # a run's seeds are of this size
 _LUCKY = 0.5  # share of tasks that an answer without content may happen to solve ("write no comma")
-_MEGABYTE = 2**20
 _MEGABYTES = 4  # tasks that an answer of that size is tried on
-
-Answer = Callable[[Domain, Task], str]
-
-_WORTHLESS: Mapping[str, Answer] = {
-    "an empty answer": lambda domain, task: "",
-    "white space": lambda domain, task: " \n\t\u00a0 ",
-    "a thought that never ends": lambda domain, task: f"<think>{domain.reference(task) or 'so'}",
-}
-"""Answers that never score 1.0."""
-
-_HOSTILE: Mapping[str, Answer] = {
-    "the prompt itself": lambda domain, task: task.question,
-    "a megabyte": lambda domain, task: "7 " * (_MEGABYTE // 2),
-    "a megabyte without a gap": lambda domain, task: "(" * _MEGABYTE,
-    "NUL characters": lambda domain, task: "\x00" * 8,
-    "lone surrogates": lambda domain, task: "\ud800 \udfff",
-}
-"""Answers that may score 1.0 by luck, and not as a rule."""
 
 
 class Failure(Exception):
@@ -176,14 +158,14 @@ class Examination:
 
     def hostile(self) -> str:
         tasks = self._examined()[:: max(1, len(self._examined()) // _PROBED)]
-        limits = [found for kind, answer in _WORTHLESS.items() if (found := self._probe(kind, answer, tasks, 0.0))]
-        limits += [found for kind, answer in _HOSTILE.items() if (found := self._probe(kind, answer, tasks, _LUCKY))]
-        return "; ".join([f"{', '.join([*_WORTHLESS, *_HOSTILE])}", *limits])
+        limits = [found for kind, answer in WORTHLESS.items() if (found := self._probe(kind, answer, tasks, 0.0))]
+        limits += [found for kind, answer in HOSTILE.items() if (found := self._probe(kind, answer, tasks, _LUCKY))]
+        return "; ".join([f"{', '.join([*WORTHLESS, *HOSTILE])}", *limits])
 
     def _probe(self, kind: str, answer: Answer, tasks: Sequence[Task], lucky: float) -> str:
         """Tries one kind of answer; says how many of them ran into a limit, if any."""
         rows = [self._row(task, answer(self.domain, task)) for task in tasks]
-        if len(rows[0]["response"]) >= _MEGABYTE:
+        if len(rows[0]["response"]) >= MEGABYTE:
             rows = rows[:_MEGABYTES]
         scores = self._scored(rows)
         for row, score in zip(rows, scores, strict=True):

@@ -104,3 +104,114 @@ def test_the_limits_of_a_verdict_are_those_given(rows: Path) -> None:
     cascade("score", rows, "-o", out, "--cpu-seconds", 3, "--memory-mib", 512, "--max-error-rate", 0.5)
     lock = json.loads(out.with_name("tight.jsonl.lock.json").read_text())
     assert lock["limits"] == {"cpu_seconds": 3.0, "memory_mib": 512}
+
+
+def test_diff_tells_what_another_option_changed_and_by_which_rule(scored: Path, stated: Path) -> None:
+    found = json.loads(cascade("diff", scored, stated, "--json", status=1).stdout)
+    (cell,), changes = found["cells"], found["changes"]
+    assert (found["status"], cell["compared"], cell["same"], cell["better"], cell["worse"]) == (1, 4, 3, 1, 0)
+    assert [(change["before"], change["after"], change["note_before"], change["count"]) for change in changes] == [
+        ("wrong", "right", "no boxed answer", 1)
+    ]
+    out = " ".join(cascade("diff", scored, stated, status=1).stdout.split())
+    assert "wrong → right no boxed answer → right" in out and "a #1" in out
+
+
+def test_diff_of_the_same_verdicts_ends_with_status_0(scored: Path) -> None:
+    assert "4 4 0 0 0 0 0 0 0" in " ".join(cascade("diff", scored, scored).stdout.split())
+
+
+def test_diff_refuses_what_cannot_be_compared(scored: Path, rows: Path, tmp_path: Path) -> None:
+    assert "absent.jsonl is no file" in cascade("diff", scored, tmp_path / "absent.jsonl", status=2).stderr
+    assert "rows.jsonl: row 1 (id 'a') has no score" in cascade("diff", rows, scored, status=2).stderr
+    other = tmp_path / "other.jsonl"
+    other.write_text(dump({**ROWS[0], "id": "z", "score": {"value": 1.0}}) + "\n")
+    assert "have no sample in common" in cascade("diff", scored, other, status=2).stderr
+
+
+def test_explain_tells_rule_readings_cost_and_who_judged(scored: Path) -> None:
+    found = json.loads(cascade("explain", scored, "--id", "a", "--sample", 0, "--json").stdout)
+    (one,) = found["explained"]
+    assert (found["rows"], one["now"]["value"], one["stored"]["value"], one["changed"]) == (1, 1.0, 1.0, False)
+    assert one["domain"]["distribution"] == "cascade-plugin-math" == one["stored_by"]["distribution"]
+    assert one["reasons"]["extracted"] == "7" and one["reasons"]["answer read as"] == ["7"]
+    assert 0 < one["cpu_seconds"] < 5 and 0 < one["wall_seconds"] < 60
+
+
+def test_explain_says_where_the_verdict_of_now_is_not_the_stored_one(scored: Path) -> None:
+    arguments = ("explain", scored, "--id", "a", "--sample", 1)
+    assert "(the same)" in cascade(*arguments).stdout
+    out = " ".join(cascade(*arguments, "--domain", "math", "--option", "answer=stated").stdout.split())
+    assert "(changed)" in out and "answer=stated" in out and "stored by math of cascade-plugin-math" in out
+
+
+def test_explain_shows_each_instruction(tmp_path: Path) -> None:
+    answer = {
+        "instruction_id_list": ["punctuation:no_comma", "keywords:existence"],
+        "kwargs": [{}, {"keywords": ["rain"]}],
+    }
+    path = tmp_path / "rows.jsonl"
+    path.write_text(dump({**row("t", answer, "snow, rain"), "domain": "if"}) + "\n")
+    out = " ".join(cascade("explain", path).stdout.split())
+    assert "instructions 1 id: punctuation:no_comma; strict: false; loose: false; arguments: none" in out
+    assert 'instructions 2 id: keywords:existence; strict: true; loose: true; arguments: {"keywords": ["rain"]}' in out
+
+
+def test_explain_shows_a_broken_task_as_not_judged(scored: Path) -> None:
+    out = " ".join(cascade("explain", scored, "--id", "c").stdout.split())
+    assert "verdict now could not be judged: the label" in out and "not explained the label" in out
+
+
+def test_explain_says_how_many_rows_it_leaves_out(scored: Path) -> None:
+    assert "and 2 more rows" in cascade("explain", scored, "--limit", 2).stdout
+
+
+def test_explain_names_ids_where_there_is_no_such_row(scored: Path) -> None:
+    told = cascade("explain", scored, "--id", "z", "--sample", 3, status=2).stderr
+    assert "has no row of id 'z' sample 3; it begins with a, b, c" in told
+
+
+HOSTILE = [
+    "\x1b[31mred\x1b[0m",
+    "\ud800\x00",
+    "\u202eabc",
+    "x" * 2_000_000,
+    "[bold]\\boxed{7}[/bold]",
+    "\\boxed{9^{9^{9^9}}}",
+]
+
+
+@pytest.mark.parametrize("response", HOSTILE, ids=["escape", "surrogate", "right-to-left", "long", "markup", "tower"])
+def test_a_hostile_response_is_explained_without_harm_to_the_terminal(tmp_path: Path, response: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(dump(row("\x1b]0;t\x07", "7", response)) + "\n")
+    out = cascade("explain", path).stdout
+    assert "\x1b" not in out and "\x00" not in out and "\u202e" not in out and len(out) < 6_000
+    assert "verdict now" in out
+
+
+def test_audit_prints_a_table_and_ends_with_status_0(tmp_path: Path) -> None:
+    out = " ".join(cascade("audit", "math", "--tasks", 5).stdout.split())
+    assert "references that score 1.0 10 (100 %) 10" in out and "an empty answer scores 1.0 0 (0 %) 10" in out
+    assert "p50" in out and "MiB" in out and "cascade-plugin-math" in out
+
+
+def test_audit_ends_with_status_1_and_names_what_passed(tmp_path: Path) -> None:
+    result = cascade("audit", "if", "--tasks", 10, "--json", status=1)
+    found = json.loads(result.stdout)
+    assert found["status"] == 1 and found["gold"]["passed"] == found["gold"]["total"] == 20
+    assert result.stderr.startswith("cascade: domain 'if': ") and "the prompt itself scores 1.0" in result.stderr
+    assert cascade("audit", "if", "--tasks", 10, "--max-hostile", 0.9)
+
+
+def test_audit_names_a_label_that_cannot_be_read(tmp_path: Path) -> None:
+    data = tmp_path / "eval.jsonl"
+    data.write_text(json.dumps({"id": "bad", "problem": "What?", "answer": "\\frac{1}{"}) + "\n")
+    result = cascade("audit", "math", "--option", f"eval_data={data}", status=1)
+    assert "references: bad: " in result.stdout and "cannot be read" in result.stdout
+    assert "1 of 1 references do not score 1.0" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["diff", "explain", "audit"])
+def test_the_help_of_a_command_on_verdicts_shows_an_example(name: str) -> None:
+    assert f"Example: cascade {name}" in " ".join(cascade(name, "--help").stdout.split())

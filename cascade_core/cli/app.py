@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cascade_core.cli import check, compare, new, plan, plugins, report, run, schema, score
+from cascade_core.cli import audit, check, compare, diff, explain, new, plan, plugins, report, run, schema, score
 from cascade_core.cli import eval as evaluation
 from cascade_core.errors import CascadeError, PluginBroken, UsageError
 
@@ -159,6 +159,9 @@ app.command("report")(report.report)
 app.command("score")(score.score)
 app.command("eval")(evaluation.evaluate)
 app.command("compare")(compare.compare)
+app.command("diff")(diff.diff)
+app.command("explain")(explain.explain)
+app.command("audit")(audit.audit)
 app.command("check")(check.check)
 app.command("new")(new.new)
 app.command("plugins")(plugins.plugins)
