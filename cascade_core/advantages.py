@@ -36,6 +36,9 @@ def advantages(
         epsilon: added to the standard deviation, at least 0.
         shaping: `"none"`, or `"tanh"`: tanh of the z-score, into [-1, 1] (arXiv 2512.13607, section 6.3, item 3).
 
+    >>> advantages([1.0, 0.0, None, 0.5], std="none")
+    [0.5, -0.5, 0.0, 0.0]
+
     Raises:
         ContractError: a reward that is not finite or larger than `LARGEST_REWARD`, or an unknown setting.
     """

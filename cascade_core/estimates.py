@@ -42,6 +42,11 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> dict[str, Estimate]:
 
     avg@k is the mean over tasks of the mean value of the task's judged samples; tasks without one are left out. pass@j
     is over the tasks with at least j judged samples, a sample passing when its value is 1. Nothing judged: no estimate.
+
+    >>> verdicts = [("a", 1.0), ("a", 0.0), ("b", 0.0), ("b", 0.0)]
+    >>> rows = [{"domain": "math", "id": task, "score": {"value": value}} for task, value in verdicts]
+    >>> {name: estimate.value for name, estimate in summarise(rows).items()}
+    {'avg@2': 0.25, 'pass@1': 0.25, 'pass@2': 0.5}
     """
     drawn: dict[tuple[str, str], int] = {}
     values: dict[tuple[str, str], list[float]] = {}
