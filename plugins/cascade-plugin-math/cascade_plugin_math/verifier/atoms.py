@@ -150,4 +150,5 @@ def flat(node: Node) -> str:
         return str(node.value) if node.value.numerator.bit_length() < 64 else "?"
     if node.op in ("sym", "word", "const"):
         return str(node.value)
-    return f"{node.op}({','.join(flat(arg) for arg in node.args)})"
+    parts = [flat(arg) for arg in node.args]
+    return f"{node.op}({','.join(sorted(parts) if node.op in ('add', 'mul') else parts)})"

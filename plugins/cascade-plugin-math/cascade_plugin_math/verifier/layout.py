@@ -19,6 +19,8 @@ _CARRIAGE = re.compile(r"\\cr(?![A-Za-z])")
 _LONE_SIGN = re.compile(r"\{\s*([:=])\s*\}")
 _ORDER = re.compile(r"\\math(?:cal|scr|rm)\s*\{\s*O\s*\}")
 _LONE_BAR = re.compile(r"(?<=[\w)}])\s*\|\s*(?=[\w({\\])")
+_GLUED_SPACE = re.compile(r"\\q?quad(?=[A-Za-z]\b|[A-Za-z]_)")
+_THIN = re.compile(r"(?<=\d)\s*\\,\s*(?=\d{3}(?!\d))")
 _UPRIGHT_INDEX = re.compile(r"_\s*\{\s*\\(max|min|lim|deg)\s*\}")
 _OVER = re.compile(r"\\(?:over|choose)(?![A-Za-z])")
 
@@ -31,6 +33,8 @@ def prepared(text: str) -> str:
         text = _ALIGNED.sub(lambda match: rf"\begin{{cases}}{match[2].replace('&', ' ')}\end{{cases}}", text)
     if "integer" in text:
         text = _INTEGER.sub(lambda match: rf", {match[1] or match[2]} \in \mathbb{{Z}}", text)
+    text = _GLUED_SPACE.sub(r"\\quad ", text)
+    text = _THIN.sub(r"\\,", text)
     text = _UPRIGHT_INDEX.sub(r"_{\\text{\1}}", text)
     text = _ORDER.sub("O", _LONE_SIGN.sub(r"\1", text))
     if text.count("|") == 1:  # a bar without its partner divides: `P(A|B)`

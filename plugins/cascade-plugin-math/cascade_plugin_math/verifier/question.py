@@ -30,6 +30,7 @@ _BASE = re.compile(
 _IN_UNIT = re.compile(
     r"\bin\s+(?:the unit\s+)?(?:\\?(?:text|mathrm)?\{?)([A-Za-z]+|\$)\}?(?:\^?\{?([23])\}?)?(?=[\s.,?)}$]|$)", re.I
 )
+_HOW_MANY = re.compile(r"\bhow many\s+([a-z]{2,})\b", re.I)
 _UNIT_WORD = re.compile(r"[A-Za-z]{2,}")
 _LETTER = re.compile(r"(?<![A-Za-z\\])([A-Za-z])(?![A-Za-z])")
 _POSITIVE = re.compile(r"(?<![A-Za-z\\])([A-Za-z])\s*(?:>|\\gt\b)\s*0(?![.\d])|positive\s+(?:real\s+)?(?:number|integer|constant|variable)?s?\s*\$?([A-Za-z])\b"
@@ -57,6 +58,9 @@ def asked(problem: str) -> Asked:
     wanted = next(
         (match[1] for match in _IN_UNIT.finditer(text) if len(match[1]) > 1 and known(match[1]) and not match[2]), ""
     )
+    counted = _HOW_MANY.search(text)
+    if not wanted and counted and known(counted[1]):
+        wanted = counted[1]
     letters = frozenset(_LETTER.findall(text)) - _ARTICLES
     return Asked(
         ordered=bool(_ORDERED.search(text)),

@@ -14,7 +14,7 @@ _SKIPPED = r"(?:therefore|thus|hence|simply|just|exactly|indeed|then|also|now|cl
 _CUE = re.compile(
     r"(?:\b(?:final|correct|right)\s+|\b)(?:answers?|result|solutions?|antwort|r[ée]ponse|respuesta|risposta|ответ)\b(?:\s+(?:to|of|for|in)\s+[^.:=\n]{1,60}?)?"
     rf"[*_\s]*(?:\b(?:is|are|equals|comes to|becomes|would be|must be|should be|lautet|ist|es|est)\b|[:=—–→]|-(?=\s))[*_\s]*:?[*_\s]*(?:{_SKIPPED}\b[,:\s]*)*"
-    r"|\banswer\*{0,2}\s*\n+|\banswer\*{0,2}\s+(?=(?:\$\$?[^$]{1,300}\$\$?|\\\(.{1,300}?\\\)|\\\[.{1,300}?\\\])\s*\.?\s*(?:\n|$))|####\s*|答案(?:是|为|：|:)?\s*",
+    r"|\banswer\*{0,2}\s*\n+|\banswer\*{0,2}\s+(?=(?:\$\$?[^$]{1,300}\$\$?|\\\([\s\S]{1,300}?\\\)|\\\[[\s\S]{1,300}?\\\])\s*\.?\s*(?:\n|$))|####\s*|答案(?:是|为|：|:)?\s*",
     re.I,
 )
 _SUPPOSED = re.compile(
@@ -42,6 +42,11 @@ _CONNECTIVE = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|altogether|in total|in all|finally|overall|it follows that)\b,?\s*",
     re.I,
 )
+_DONE = re.compile(
+    r"\b(?:earn|pay|spend|sell|save|owe|receive|need|take|travel|walk|use|make|get|paid|spent|sold|took|made|got)(?:s|d|ed)?\s+(\S{1,60}?)[\s.]*$",
+    re.I,
+)
+_SUMMED = re.compile(r"\b(?:altogether|in total|in all)\W*$", re.I)
 _COPULA = re.compile(
     r"\b(?:is|are|was|were|equals?|gives?|(?:get|obtain|have|find|conclude|deduce)(?:\s+that)?|costs?|makes?|becomes|yields?)\b\s*(?:exactly\s+|equal to\s+)?:?",
     re.I,
@@ -132,6 +137,8 @@ def _clean(text: str) -> str:
 def _undelimited(text: str) -> str:
     """The text without the signs that delimit mathematics; a dollar sign before an amount stays."""
     text = re.sub(r"\\[()\[\]]|\$\$", " ", text)
+    if text.count("$") > 1 and len(re.findall(r"(?<!\\)\$(?=\d)", text)) == text.count("$"):
+        return re.sub(r"\$", r"\\$", text)  # amounts, not delimiters: `$5 + $7 = $12`
     pairs = re.findall(r"\$[^$]*\$", text)
     if any(re.search(r"(?<![\\A-Za-z])[A-Za-z]{3,}\s", pair) for pair in pairs):
         return text
@@ -154,8 +161,11 @@ def _concluded(text: str) -> str | None:
     if value is not None:
         return value if _QUANTITY.search(value) or len(value) < 30 else None
     quantities = _QUANTITY.findall(clause)
-    if inner and len(quantities) == 1:
+    if (inner or _SUMMED.search(sentence)) and len(quantities) == 1:
         return _with_unit(clause, quantities[0])
+    done = _DONE.search(clause) if inner else None
+    if done and _QUANTITY.fullmatch(done[1].strip()):
+        return _undelimited(done[1]).strip()  # `so for 8 hours she earns $72`
     return _undelimited(sentence).rstrip(".").strip() if _is_alone(sentence.rstrip("."), text) else None
 
 
@@ -175,7 +185,7 @@ def _predicate(clause: str) -> str | None:
     verbs = list(_COPULA.finditer(hidden))
     if verbs:
         return _clean(clause[verbs[-1].end() :])
-    if "\0" in hidden and re.fullmatch(r"(?:[\0\s.,;]|\b(?:and|or)\b)+", hidden):
+    if "\0" in hidden and re.fullmatch(r"(?:[\0\s.,;$]|\b(?:and|or)\b)+", hidden):
         return _clean(clause)
     signs = [at for at, char in enumerate(hidden) if char == "="]
     if len(signs) == 1 and re.fullmatch(r"[\d\s.+*/^()−-]+", clause[: signs[0]]):

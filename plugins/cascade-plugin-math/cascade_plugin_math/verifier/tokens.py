@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from cascade_plugin_math.verifier import numerals
 from cascade_plugin_math.verifier.layout import prepared
+from cascade_plugin_math.verifier.nesting import collapsed
 from cascade_plugin_math.verifier.node import Node, TooMuch, Unreadable
 from cascade_plugin_math.verifier.units import KNOWN_UNITS
 from cascade_plugin_math.verifier.vocabulary import (
@@ -36,6 +37,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _HEXADECIMAL = re.compile(
     r"(?<![A-Za-z\\])(?=[0-9A-F]*[A-F])(?=[A-F]{2}|[0-9A-F]*[0-9])[0-9A-F]{2,40}(?=\}?_\{?(?:1[1-6]|\\text)\b)"
 )
+_AFTER_INCHES = re.compile(r"[\s}.$]*(?:\^\s*\{?[23]\}?|[²³])?[\s}.$]*")
 _SIGNS = ("<=>", "...", "<=", ">=", "=<", "=>", "!=", "==", "**", "!!", "->", "&&")
 _SIGN_NAMES = {
     "<=": "<=",
@@ -78,7 +80,7 @@ class Lexer:
             self._step()
         if self.modes:
             raise Unreadable("a brace is not closed")
-        tokens = _collapse(self.out)
+        tokens = collapsed(self.out)
         if len(tokens) > MAX_TOKENS:
             raise TooMuch("an answer of too many symbols")
         return [*tokens, Token("end", "")]
@@ -232,7 +234,7 @@ class Lexer:
 
     def _ends_here(self) -> bool:
         """Whether nothing follows: `5 in` are inches."""
-        return not self.text[self.at : self.at + 40].strip(" }.$") and bool(self.out) and self.out[-1].kind == "num"
+        return bool(self.out) and _AFTER_INCHES.fullmatch(self.text[self.at : self.at + 40]) is not None
 
     def _is_called(self, word: str) -> bool:
         """Whether an upright name such as `lcm` is a function here: it is applied to something."""
@@ -301,38 +303,6 @@ class Lexer:
                 self._emit("cmd", run[:size])
                 return
         self._emit_word(run)
-
-
-def _is_argument(tokens: list[Token], begin: int) -> bool:
-    """Whether an empty group stands where something is missing: `\\frac{12}{}`, `x^{}`."""
-    before = tokens[begin - 1] if begin else Token("end", "")
-    return (
-        (before.kind == "close" and before.text == "}")
-        or (before.kind == "op" and before.text in "^_")
-        or (before.kind == "cmd" and before.text in ("frac", "dfrac", "tfrac", "cfrac", "binom", "sqrt"))
-    )
-
-
-def _collapse(tokens: list[Token]) -> list[Token]:
-    """Drops every bracket pair whose only content is another pair of the same kind."""
-    partner: dict[int, int] = {}
-    stack: list[int] = []
-    for at, token in enumerate(tokens):
-        if token.kind == "open" and token.text in "({":
-            stack.append(at)
-        elif token.kind == "close" and token.text in ")}" and stack:
-            begin = stack.pop()
-            if tokens[begin].text + token.text in ("()", "{}"):
-                partner[begin] = at
-    dead: set[int] = set()
-    for begin, end in partner.items():
-        if (partner.get(begin + 1) == end - 1 and tokens[begin].text == tokens[begin + 1].text) or (
-            end == begin + 1 and tokens[begin].text == "{"
-        ):
-            if end == begin + 1 and _is_argument(tokens, begin):
-                raise Unreadable("an argument is empty")
-            dead.update((begin, end))
-    return [token for at, token in enumerate(tokens) if at not in dead] if dead else tokens
 
 
 def tokenise(text: str, *, comma: bool = False, signed_exponent: bool = False) -> list[Token]:
