@@ -140,6 +140,9 @@ def _result(exam: Exam, path: Path, rows: Sequence[Row]) -> dict[str, Any]:
     """The figures of one benchmark; without estimates where nothing was judged."""
     tally = counts(rows)
     result = report(exam, path, None) if tally["scored"] else {**tally, "estimates": {}, "primary": ""}
+    # failed requests and responses without a count are no responses of length 0
+    told = [row["tokens"] for row in rows if row["tokens"]]
+    result["response_tokens"] = round(sum(told) / len(told), 3) if told else None
     return {**result, "truncated": sum(bool(row["truncated"]) for row in rows), "usage": usage(rows)}
 
 

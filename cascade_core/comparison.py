@@ -25,8 +25,9 @@ class Difference:
     """One benchmark of both: the mean values on the shared tasks, their paired difference, and what was left out.
 
     Attributes:
-        only_before, only_after: tasks that one of them has, and the other has not or could not be judged in both.
+        only_before, only_after: tasks that the other has not.
         changed: tasks of one id whose prompt or answer is not the same in both.
+        failed: tasks of both that could not be judged in one of them.
     """
 
     benchmark: str
@@ -36,6 +37,7 @@ class Difference:
     only_before: int = 0
     only_after: int = 0
     changed: int = 0
+    failed: int = 0
 
     def json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -49,6 +51,7 @@ class Difference:
             "only_before": self.only_before,
             "only_after": self.only_after,
             "changed": self.changed,
+            "failed": self.failed,
         }
 
 
@@ -120,17 +123,18 @@ def difference(benchmark: str, before: Rows, after: Rows) -> Difference | None:
         return None
     judged = _means(mine), _means(theirs)
     both = judged[0].keys() & judged[1].keys()
-    changed = len(first.keys() & second.keys()) - len(common)
     centre, other = (mean([means[task] for task in sorted(both)]).value for means in judged)
-    left, right = (len(tasks) - changed - len(both) for tasks in (first, second))
-    return Difference(benchmark, centre, other, change, left, right, changed)
+    known = first.keys() & second.keys()
+    left, right = len(first) - len(known), len(second) - len(known)
+    return Difference(benchmark, centre, other, change, left, right, len(known) - len(common), len(common) - len(both))
 
 
 def _left_out(found: Difference, before: Path, after: Path) -> list[str]:
     reasons = [
-        (found.only_before, f"only judged in {before}"),
-        (found.only_after, f"only judged in {after}"),
+        (found.only_before, f"only in {before}"),
+        (found.only_after, f"only in {after}"),
         (found.changed, "of one id and another prompt or answer"),
+        (found.failed, "not judged in both"),
     ]
     told = ", ".join(f"{count} {what}" for count, what in reasons if count)
     return [f"benchmark {found.benchmark!r}: {found.change.n} tasks compared, left out: {told}"] if told else []

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -82,6 +83,12 @@ def test_figures_counts_and_tokens_are_printed_and_written(run, server, tmp_path
     rows = list(read(tmp_path / "out/eval/script/test.jsonl"))
     assert [(row["id"], row["score"]["value"]) for row in rows] == [("t0", 1.0), ("t1", 0.0), ("t2", 0.0), ("t3", 1.0)]
     assert rows[3]["response"] == "<think>so\n</think>right" and rows[2]["truncated"]
+
+
+def test_responses_without_a_count_enter_no_mean_of_lengths(run):
+    found = figures(run(["a|right", "nousage|", "400|x"], "--json", "--max-error-rate", "0.5"))
+    assert found["usage"] == {"prompt": 7, "completion": 3, "unreported": 1}
+    assert found["response_tokens"] == 3
 
 
 def test_a_table_shows_every_measure(run):
@@ -281,6 +288,27 @@ def test_an_interrupted_command_goes_on_and_asks_nothing_twice_that_came(site, s
     assert [row["response"] for row in read(tmp_path / "out/eval/script/test.jsonl")] == [
         p.split("|")[1] for p in prompts
     ]
+
+
+def test_a_full_disk_is_told_and_loses_nothing(site, server, tmp_path):
+    prompts = [f"{number}|{'long ' * 400}" for number in range(40)]
+    words = shlex.join([*command(server, tmp_path, prompts), "--json"])
+    quiet = {**environment(site), "PYTHONDONTWRITEBYTECODE": "1"}
+    full = subprocess.run(
+        ["bash", "-c", f"ulimit -f 32; {words}"], env=quiet, capture_output=True, text=True, timeout=60
+    )
+    assert full.returncode == 1 and "no space left" in full.stderr, full.stderr
+    before = kept_whole(tmp_path)
+    assert 0 < len(before) < 40
+    done = subprocess.run(["bash", "-c", words], env=quiet, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert kept(tmp_path)[: len(before)] == before and len(kept(tmp_path)) == 40
+
+
+def kept_whole(tmp_path):
+    """The ids of the whole lines."""
+    lines = (tmp_path / "out/completions/script/test.jsonl").read_bytes().split(b"\n")[:-1]
+    return [json.loads(line)["id"] for line in lines]
 
 
 def test_a_terminal_sees_progress(site, server, tmp_path):

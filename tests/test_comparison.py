@@ -67,14 +67,18 @@ def test_tasks_that_are_not_in_both_are_left_out_and_said(put):
         1,
         2,
     )
-    assert "1 only judged in" in found.warnings[0] and "2 only judged in" in found.warnings[0]
+    assert "1 only in" in found.warnings[0] and "2 only in" in found.warnings[0]
 
 
-def test_a_task_that_could_not_be_judged_in_one_is_in_no_mean(put):
-    a, b = put("a", {"math/test": rows(BEFORE)}), put("b", {"math/test": rows(AFTER, error="a")})
+@pytest.mark.parametrize("error", [("", "a"), ("a", ""), ("a", "a")])
+def test_a_task_that_could_not_be_judged_is_in_no_mean_and_counted_once(put, error):
+    a = put("a", {"math/test": rows(BEFORE, error=error[0])})
+    b = put("b", {"math/test": rows(AFTER, error=error[1])})
     found = compare(a, b)
-    assert (found.differences[0].before, found.differences[0].change.n, found.differences[0].only_before) == (0.5, 3, 1)
-    assert found.warnings
+    (one,) = found.differences
+    assert (one.before, one.change.n, one.failed) == (0.5, 3, 1)
+    assert (one.only_before, one.only_after, one.changed) == (0, 0, 0)
+    assert found.warnings[0].endswith("left out: 1 not judged in both")
 
 
 def test_tasks_of_one_id_that_ask_something_else_are_not_paired(put):
