@@ -130,7 +130,7 @@ def _announced(said: str, policy: Policy) -> frozenset[str]:
     row = re.match(r"\(?[A-J]\)?(?:\s+\(?[A-HJ]\)?(?![A-Za-z'’]))+", said)
     if row:
         return _valid(re.findall(r"[A-J]", row[0]), policy)
-    one = re.match(r"(?:\(([A-Za-z])\)|\[([A-Za-z])\]|([A-Z]))(?![A-Za-z'’])", said) or re.fullmatch(
+    one = re.match(r"(?:\(([A-Za-z])\)|\[([A-Za-z])\]|([A-Z]))(?![A-Za-z'’]|\s*[|?])", said) or re.fullmatch(
         r"()()([a-z])", said
     )
     return _valid([next(part for part in one.groups() if part)], policy) if one else frozenset()

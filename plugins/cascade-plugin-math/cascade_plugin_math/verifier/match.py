@@ -78,7 +78,7 @@ class Matcher:
         if not (regions.is_region(left) or regions.is_region(right)):
             return None
         if not (regions.could_be(left) and regions.could_be(right)):
-            return False
+            return None if regions.is_listing(left) or regions.is_listing(right) else False
         one, two = self._as_region(left, left_name), self._as_region(right, right_name)
         if any(regions.same(first, second) for first in one for second in two):
             return True

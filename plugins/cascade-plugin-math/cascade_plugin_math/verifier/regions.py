@@ -35,7 +35,11 @@ def is_region(node: Node) -> bool:
         )
     if node.op == "tuple":
         return len(node.args) == 2 and node.value in ("[)", "(]")
-    if node.op in ("union", "inter") and all(map(_is_set, node.args)) and any(map(_is_pair, node.args)):
+    if (
+        node.op in ("union", "inter")
+        and all(map(_is_set, node.args))
+        and any(arg.op == "tuple" and len(arg.args) == 2 for arg in node.args)
+    ):
         return True  # points are no sets: `[1,2] ∪ [2,3]` unites intervals
     if node.op in ("or", "and", "union", "inter", "list"):
         return any(is_region(arg) for arg in node.args) and all(
@@ -44,8 +48,9 @@ def is_region(node: Node) -> bool:
     return node.op in ("numset", "builder") or (node.op == "minus" and node.args[0].op != "set")
 
 
-def _is_pair(node: Node) -> bool:
-    return node.op == "tuple" and len(node.args) == 2 and node.value in ("()", "[]", "[)", "(]")
+def is_listing(node: Node) -> bool:
+    """Whether the node says which values there are: `x ∈ {4, 6}`."""
+    return node.op == "rel" and node.value == ("in",) and node.args[1].op == "set"
 
 
 def _is_set(node: Node) -> bool:

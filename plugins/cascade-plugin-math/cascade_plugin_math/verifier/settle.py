@@ -17,11 +17,21 @@ _LARGEST_DETERMINANT = 4
 def settled(node: Node, other: Node) -> Node:
     """The tree, read beside `other`."""
     node = combined(node) or rebuild(node, _change)
+    if _is_class(node) and _is_class(other) and node.args[0].op == "rel" != other.args[0].op:
+        node = make("cond", node.args[0].args[-1], node.args[1], value="mod")  # `x ≡ 7 (mod 10)` beside `7 (mod 10)`
     if node.op == "word" and len(node.value) == 1 and node.value.isalpha():
         return sym(node.value)
     if node.op == "mul" and len(node.args) == 2 and node.args[0].op == "sym" and node.args[1].op == "tuple":
         return _applied(node.args[0].value, node.args[1], other)
     return node
+
+
+def _is_class(node: Node) -> bool:
+    """Whether the node is a number modulo another, named or not."""
+    if node.op != "cond" or node.value != "mod":
+        return False
+    head = node.args[0]
+    return head.op != "rel" or (head.value == ("equiv",) and head.args[0].op == "sym")
 
 
 def _applied(name: str, arguments: Node, other: Node) -> Node:

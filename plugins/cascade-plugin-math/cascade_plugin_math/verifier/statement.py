@@ -92,7 +92,10 @@ def announcement(text: str) -> str | None:
     for match in reversed(list(_CUE.finditer(text))):
         if _SUPPOSED.search(text, max(0, match.start() - 60), match.start()):
             continue
-        rest = _clean(_NOT_BUT.sub("", _until_end(text[match.end() : match.end() + _WINDOW])))
+        said, mark = _until_end(text[match.end() : match.end() + _WINDOW])
+        if mark == "?":  # asked, not stated
+            continue
+        rest = _clean(_NOT_BUT.sub("", said))
         if rest:
             return _said(rest)
     return None
@@ -122,10 +125,11 @@ def _tagged(text: str, tags: list[re.Match[str]]) -> str:
     return ", ".join(contents) if len(contents) > 1 else _clean(contents[0])
 
 
-def _until_end(text: str) -> str:
+def _until_end(text: str) -> tuple[str, str]:
+    """A sentence, and the sign that ends it."""
     text = text.lstrip()
     end = _SENTENCE_END.search(text)
-    return text[: end.start()] if end else text
+    return (text[: end.start()], end[0]) if end else (text, "")
 
 
 def _clean(text: str) -> str:
