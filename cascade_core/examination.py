@@ -201,7 +201,8 @@ class Examination:
 
     def imports(self) -> str:
         if effects := self._traces.imported:
-            raise Failure(f"its module {self._module}, while it is imported, {', '.join(effects)}")
+            told = ", ".join(effects)
+            raise Failure(f"{self._module} {told}; what a library does is put off by importing it where it is used")
         return f"{self._module} in a fresh process"
 
     def offline(self) -> str:

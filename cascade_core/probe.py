@@ -36,7 +36,6 @@ HEAVY = ("datasets", "jax", "tensorflow", "torch", "transformers", "trl", "vllm"
 
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from cascade_core.probe import main; main()"
 _NETWORK = {
-    "socket.bind": 1,
     "socket.connect": 1,
     "socket.getaddrinfo": 0,
     "socket.gethostbyaddr": 0,
@@ -113,15 +112,20 @@ def main() -> None:
 
 
 def _imported(module: str, watch: Watch) -> list[str]:
-    before, said = _state(), io.StringIO()
+    before, variables, said = _state(), dict(os.environ), io.StringIO()  # numpy sets a variable and takes it back
     with watch.during("import"), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         importlib.import_module(module)
     after = _state()
     effects = [what for what, value in before.items() if after[what] != value]
+    effects += [f"changes the environment variable {name}" for name in sorted(_changed(variables, dict(os.environ)))]
     effects += [f"loads {name}, which takes seconds" for name in HEAVY if name in sys.modules]
     if said.getvalue():
         effects.append(f"prints {said.getvalue().strip()[:80]!r}")
     return [*watch.heard, *effects]
+
+
+def _changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
 def _state() -> dict[str, Any]:
@@ -194,8 +198,6 @@ def _effect(event: str, arguments: tuple[Any, ...]) -> str:
         return _CHANGES[event].format(_path(arguments[0]))
     if event in _STARTS:
         return "starts a process"
-    if event in ("os.putenv", "os.unsetenv"):
-        return f"changes the environment variable {_path(arguments[0])}"
     if event != "open" or isinstance(arguments[0], int) or os.fsdecode(arguments[0]) == os.devnull:
         return ""
     return f"writes {_path(arguments[0])}" if arguments[2] & _WRITING else ""

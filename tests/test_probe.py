@@ -39,6 +39,7 @@ EFFECTS = [
     ("import os; os.rename('there', 'here')", "moves there"),
     ("import os; os.chdir('/')", "changes the working directory"),
     ("import os; os.environ['SIDE'] = '1'", "changes the environment variable SIDE"),
+    ("import os; del os.environ['HOME']", "changes the environment variable HOME"),
     ("import sys; sys.path.append('/nowhere')", "changes the search path of modules"),
     ("import random; random.seed(1)", "changes the shared random numbers"),
     ("import signal; signal.signal(signal.SIGUSR1, signal.SIG_IGN)", "changes a signal's handler"),
@@ -62,6 +63,9 @@ one.close(), other.close()
 thread = threading.Thread(target=int)
 thread.start()
 thread.join()
+os.environ["SIDE"] = "1"
+del os.environ["SIDE"]
+import numpy, pandas, requests, sympy
 """
 
 
@@ -114,4 +118,4 @@ def test_the_check_of_a_domain_tells_of_its_module(publish) -> None:
     finally:
         plugins.registry.cache_clear()
     assert site and [item.check for item in found] == ["importing it has no side effects"]
-    assert found[0].detail == "its module cascade_plugin_side, while it is imported, changes the shared random numbers"
+    assert found[0].detail.startswith("cascade_plugin_side changes the shared random numbers; what a library does")
