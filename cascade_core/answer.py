@@ -28,13 +28,17 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Reply:
-    """One response, or in `error` why there is none. Token counts are the server's, `None` where it gives none."""
+    """One response, or in `error` why there is none: `refused`, however often it were asked, or not answered.
+
+    Token counts are the server's, `None` where it gives none.
+    """
 
     text: str = ""
     truncated: bool = False
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     error: str = ""
+    refused: bool = False
 
 
 def read_reply(content: bytes, api: str) -> Reply:

@@ -28,7 +28,7 @@ from cascade_core.rows import Row, score_json
 from cascade_core.scoring import Scorer
 
 HOPELESS = 20
-"""So many requests of a benchmark fail before the first succeeds, and the rest are not made."""
+"""So many requests in a row without an answer, or tasks refused before the first response came, and no more are made."""
 
 Progress = Callable[[int], None]
 
@@ -66,7 +66,7 @@ def assess(
     Raises:
         RunChanged: `folder` was begun with another model, other sampling or other tasks.
         RunLocked: another process is working on the same benchmark there.
-        ScoringError: the first requests of a benchmark all failed.
+        ScoringError: the server answers nothing more, or refuses everything.
         PluginBroken: a benchmark cannot be summed up, or its name cannot be a file's.
         RunError: the disk is full.
     """
@@ -102,23 +102,50 @@ def _answer(
     causes: dict[Key, str] = {}
     missing = completions.missing(exam.tasks, exam.samples)
     progress(len(exam.tasks) * exam.samples - len(missing))
-    arrived = False
+    hope = _Hope(exam.name)
 
     def keep(key: Key, row: Row) -> None:
-        nonlocal arrived
-        arrived = True
+        hope.arrived()
         completions.add(key, row)
         progress(1)
 
-    def fail(key: Key, cause: str) -> None:
+    def fail(key: Key, cause: str, refused: bool) -> None:
         causes[key] = cause
         progress(1)
-        if not arrived and len(causes) >= HOPELESS:
-            raise ScoringError(f"benchmark {exam.name!r}: the first {HOPELESS} requests failed; the last: {cause}")
+        hope.failed(key[0] if refused else "", cause)
 
     if missing:
         respondent.answer(exam, missing, seed, keep, fail)
     return causes
+
+
+class _Hope:
+    """Whether it is worth going on: a server that is gone, or a wrong key, is not asked ten thousand times.
+
+    Refusals may be about one task (a prompt too long), so tasks are counted, and no longer once a response has come.
+    """
+
+    def __init__(self, benchmark: str) -> None:
+        self._benchmark = benchmark
+        self._any = False
+        self._unanswered = 0
+        self._refused: set[str] = set()
+
+    def arrived(self) -> None:
+        self._any = True
+        self._unanswered = 0
+
+    def failed(self, refused: str, cause: str) -> None:
+        """One more failure; `refused` is the task, `""` where there was no answer."""
+        if refused:
+            self._refused.add(refused)
+        else:
+            self._unanswered += 1
+        if self._unanswered >= HOPELESS or (not self._any and len(self._refused) >= HOPELESS):
+            many = f"{HOPELESS} requests in a row" if not refused else f"the first {HOPELESS} tasks"
+            raise ScoringError(
+                f"benchmark {self._benchmark!r}: {many} failed; the last: {cause}; the same command goes on from here"
+            )
 
 
 def _judged(exam: Exam, completions: Completions, causes: Mapping[Key, str], scorer: Scorer) -> list[Row]:

@@ -134,7 +134,7 @@ class Client:
             try:
                 return read_reply(await self._ask(body), self._endpoint.api)
             except Refused as refusal:
-                return Reply(error=self._clean(f"refused: {refusal}"))
+                return Reply(error=self._clean(f"refused: {refusal}"), refused=True)
             except Garbage as garbage:
                 cause, wait = self._clean(str(garbage)), garbage.wait_seconds
             if number + 1 < self._endpoint.tries:

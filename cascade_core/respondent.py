@@ -20,7 +20,8 @@ from cascade_core.evaluate import Exam, Sampler
 from cascade_core.rows import Row
 
 Keep = Callable[[Key, Row], None]
-Fail = Callable[[Key, str], None]
+Fail = Callable[[Key, str, bool], None]
+"""Takes the cause, and whether the server refused this request for good."""
 
 _BATCHES_AT_ONCE = 4
 
@@ -60,7 +61,7 @@ class Served:
                 for key in left:
                     reply = await client.complete(tasks[key[0]], exam.sampling, seed_of(seed, key))
                     if reply.error:
-                        fail(key, reply.error)
+                        fail(key, reply.error, reply.refused)
                     else:
                         keep(key, _kept(reply))
 

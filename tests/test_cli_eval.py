@@ -140,11 +140,32 @@ def test_a_failed_request_is_made_again_by_the_same_command(run, server):
     assert (len(server.asked(prompts[0])), len(server.asked(prompts[1]))) == (1, 3)
 
 
-def test_a_hopeless_server_is_not_asked_for_everything(run, server):
+def test_a_server_that_refuses_everything_is_not_asked_for_everything(run, server):
     result = run([f"401|{number}" for number in range(200)], "--concurrency", "2")
     assert result.exit_code == 1
-    assert "the first 20 requests failed" in result.stderr and "HTTP 401" in result.stderr
+    assert "the first 20 tasks failed" in result.stderr and "HTTP 401" in result.stderr
     assert len(server.requests()) <= 22
+
+
+def test_a_server_that_is_gone_is_given_up_and_what_came_is_kept(run, server, tmp_path):
+    result = run(["a|right", *["500"] * 100], "--concurrency", "1", "--tries", "1")
+    assert result.exit_code == 1
+    assert "20 requests in a row failed" in result.stderr and "goes on from here" in result.stderr
+    assert len(server.requests()) == 21 and kept(tmp_path) == ["t0"]
+
+
+def test_refusals_of_one_task_or_after_a_response_end_nothing(run, server):
+    sampled = run(["400|x", "a|right"], "--samples", "30", "--concurrency", "1", "--json", "--max-error-rate", "0.6")
+    assert sampled.exit_code == 0 and figures(sampled)["failed"] == 30
+    late = run(
+        ["a|right", *[f"400|{n}" for n in range(25)]],
+        "--concurrency",
+        "1",
+        "--json",
+        "--output",
+        str(server.folder / "o"),
+    )
+    assert late.exit_code == 1 and figures(late)["failed"] == 25
 
 
 def test_no_more_requests_run_at_once_than_allowed(run, server):
@@ -291,7 +312,7 @@ def test_an_interrupted_command_goes_on_and_asks_nothing_twice_that_came(site, s
 
 
 def test_a_full_disk_is_told_and_loses_nothing(site, server, tmp_path):
-    prompts = [f"{number}|{'long ' * 400}" for number in range(40)]
+    prompts = [f"n{number}|{'long ' * 400}" for number in range(40)]
     words = shlex.join([*command(server, tmp_path, prompts), "--json"])
     quiet = {**environment(site), "PYTHONDONTWRITEBYTECODE": "1"}
     full = subprocess.run(
