@@ -99,13 +99,15 @@ def read(path: Path) -> Iterator[Row]:
     """The rows of a JSONL file.
 
     Raises:
-        RowError: a line is no JSON object; names file and line.
+        RowError: a line is no JSON object, or not UTF-8; names file and line.
     """
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
-                    row = json.loads(line)
+                    row = json.loads(line.decode("utf-8"))
+                except UnicodeDecodeError as cause:
+                    raise RowError(f"{path}:{number}: not UTF-8: {cause.reason}") from cause
                 except (ValueError, RecursionError) as cause:
                     raise RowError(f"{path}:{number}: not a JSON object: {cause}") from cause
                 if not isinstance(row, dict):

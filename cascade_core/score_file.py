@@ -146,7 +146,7 @@ def score_file(path: Path, out: Path, scorer: Scorer, *, domain: str = "", progr
         raise RunChanged(f"{out} exists and was not written by cascade score; remove it or name another output")
     out.parent.mkdir(parents=True, exist_ok=True)
     tally, report = _Tally(), progress or (lambda rows: None)
-    with out.open("a+b") as file, _alone(file, out):
+    with _named(out), out.open("a+b") as file, _alone(file, out):
         source = _rows(path, domain)
         kept = 0
         for row, score in _kept(file, out, source):
@@ -188,8 +188,6 @@ def _rows(path: Path, domain: str) -> Iterator[Row]:
             number += 1
             dump(row)
             yield row if "domain" in row or not domain else {"domain": domain, **row}
-    except UnicodeDecodeError as cause:
-        raise RowError(f"{path}: after row {number}: not UTF-8: {cause.reason}") from cause
     except ValueError as cause:
         if isinstance(cause, RowError):
             raise
@@ -248,6 +246,17 @@ def _pins(scorer: Scorer) -> dict[str, Any]:
         domains[name] = {**asdict(ref), "source": source_hash(registry().domain(ref.name).__module__.partition(".")[0])}
     limits = {"cpu_seconds": scorer.settings.cpu_seconds, "memory_mib": scorer.settings.memory_mib}
     return {"domains": json.loads(json.dumps(domains)), "limits": limits}
+
+
+@contextmanager
+def _named(out: Path) -> Iterator[None]:
+    """A full disk is told with the file that it stopped; what was written of it stays."""
+    try:
+        yield
+    except OSError as cause:
+        if cause.filename is not None or cause.errno is None:
+            raise
+        raise OSError(cause.errno, cause.strerror, str(out)) from cause
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """Verdicts on the command line, with the real domains: judged anew, compared, explained, audited."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -197,11 +199,11 @@ def test_audit_prints_a_table_and_ends_with_status_0(tmp_path: Path) -> None:
 
 
 def test_audit_ends_with_status_1_and_names_what_passed(tmp_path: Path) -> None:
-    result = cascade("audit", "if", "--tasks", 10, "--json", status=1)
+    result = cascade("audit", "if", "--tasks", 2, "--json", status=1)
     found = json.loads(result.stdout)
-    assert found["status"] == 1 and found["gold"]["passed"] == found["gold"]["total"] == 20
+    assert found["status"] == 1 and found["gold"]["passed"] == found["gold"]["total"] == 4
     assert result.stderr.startswith("cascade: domain 'if': ") and "the prompt itself scores 1.0" in result.stderr
-    assert cascade("audit", "if", "--tasks", 10, "--max-hostile", 0.9)
+    assert cascade("audit", "if", "--tasks", 1, "--max-hostile", 0.9)
 
 
 def test_audit_names_a_label_that_cannot_be_read(tmp_path: Path) -> None:
@@ -215,3 +217,54 @@ def test_audit_names_a_label_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["diff", "explain", "audit"])
 def test_the_help_of_a_command_on_verdicts_shows_an_example(name: str) -> None:
     assert f"Example: cascade {name}" in " ".join(cascade(name, "--help").stdout.split())
+
+
+@pytest.mark.parametrize("command", [("score",), ("explain",), ("diff", "rows.jsonl")], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [(b"\xff\xfe", "not UTF-8"), (b'{"id": ', "not a JSON object"), (b"[" * 100_000, "not a JSON object")],
+)
+def test_a_broken_line_is_told_with_file_and_line(
+    rows: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], line: bytes, text: str
+) -> None:
+    monkeypatch.chdir(rows.parent)
+    good = dump({**ROWS[0], "score": {"value": 1.0}}).encode()
+    rows.write_bytes(good + b"\n\n" + line + b"\n" + good + b"\n")
+    result = cascade(command[0], "rows.jsonl", *command[1:], status=2)
+    assert f"cascade: rows.jsonl:3: {text}" in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_a_response_of_ten_megabytes_and_a_label_of_one_are_judged(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    digits = "1" * 2**20
+    found = [
+        row("long", "7", "7 " * 5 * 2**20),
+        row("label", digits, f"\\boxed{{{digits}}}"),
+        row("other", digits, "\\boxed{7}"),
+    ]
+    path.write_text("".join(dump(line) + "\n" for line in found))
+    cascade("score", path, "--workers", 1)
+    assert [line["score"]["value"] for line in read(tmp_path / "rows.scored.jsonl")] == [0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("answer", ["\u0661\u0662", "\uff11\uff12"], ids=["Arabic", "full-width"])
+def test_digits_of_other_scripts_are_digits(tmp_path: Path, answer: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(dump(row("t", "12", f"\\boxed{{{answer}}}")) + "\n")
+    found = json.loads(cascade("explain", path, "--json").stdout)["explained"][0]
+    assert (found["now"]["value"], found["reasons"]["answer read as"]) == (1.0, ["12"])
+
+
+def test_a_full_disk_is_told_with_the_file_and_loses_nothing(tmp_path: Path) -> None:
+    path, out, whole = tmp_path / "rows.jsonl", tmp_path / "out.jsonl", tmp_path / "whole.jsonl"
+    lines = [row(f"t{n}", "7", "x" * 1000 + "\\boxed{7}") for n in range(20)]
+    path.write_text("".join(dump(line) + "\n" for line in lines))
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); from cascade_core.cli import main; main()"
+    words = ["score", str(path), "-o", str(out), "--workers", "1"]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (1, f"cascade: file too large: {out}\n")
+    kept = out.read_bytes()
+    assert kept.count(b"\n") >= 3
+    cascade(*words)
+    cascade("score", path, "-o", whole, "--workers", 1)
+    assert out.read_bytes() == whole.read_bytes() and out.read_bytes().startswith(kept[: kept.rindex(b"\n")])
