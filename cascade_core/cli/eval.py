@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     spec: Annotated[
-        Path | None, typer.Argument(metavar="[SPEC]", help="A spec whose domains and evaluation settings are meant.")
+        Path | None, typer.Argument(metavar="SPEC", help="A spec whose domains and evaluation settings are meant.")
     ] = None,
     model: Annotated[
         str, typer.Option("--model", help="The model's name at the endpoint; without one, a folder.")
@@ -46,12 +46,15 @@ def evaluate(
     ] = None,
     samples: Annotated[int | None, typer.Option("--samples", min=1, help="Responses to each task.")] = None,
     temperature: Annotated[
-        float | None, typer.Option("--temperature", min=0, help="Over what is set elsewhere.")
+        float | None, typer.Option("--temperature", min=0, help="Instead of what spec or benchmark say.")
     ] = None,
-    top_p: Annotated[float | None, typer.Option("--top-p", min=0, max=1, help="The same.")] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", min=0, help="The same; 0 for all.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option("--top-p", min=0, max=1, help="Instead of what spec or benchmark say.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=0, help="Instead of what they say; 0 for all.")] = None,
     max_response_tokens: Annotated[
-        int | None, typer.Option("--max-response-tokens", min=1, help="The same; what is longer is cut.")
+        int | None,
+        typer.Option("--max-response-tokens", min=1, help="Instead of what they say; what is longer is cut."),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, max=2**32 - 1, help="Of the sampling.")] = None,
     output: Annotated[
