@@ -101,18 +101,28 @@ def read(path: Path) -> Iterator[Row]:
     Raises:
         RowError: a line is no JSON object, or not UTF-8; names file and line.
     """
+    for _, row in numbered(path):
+        if isinstance(row, RowError):
+            raise row
+        yield row
+
+
+def numbered(path: Path) -> Iterator[tuple[int, Row | RowError]]:
+    """The lines of a JSONL file that are not blank, by their numbers: each a row, or what is wrong with it."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                try:
-                    row = json.loads(line.decode("utf-8"))
-                except UnicodeDecodeError as cause:
-                    raise RowError(f"{path}:{number}: not UTF-8: {cause.reason}") from cause
-                except (ValueError, RecursionError) as cause:
-                    raise RowError(f"{path}:{number}: not a JSON object: {cause}") from cause
-                if not isinstance(row, dict):
-                    raise RowError(f"{path}:{number}: not a JSON object, found {type(row).__name__}")
-                yield row
+                yield number, _parsed(line, f"{path}:{number}")
+
+
+def _parsed(line: bytes, where: str) -> Row | RowError:
+    try:
+        row = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as cause:
+        return RowError(f"{where}: not UTF-8: {cause.reason}")
+    except (ValueError, RecursionError) as cause:
+        return RowError(f"{where}: not a JSON object: {cause}")
+    return row if isinstance(row, dict) else RowError(f"{where}: not a JSON object, found {type(row).__name__}")
 
 
 def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

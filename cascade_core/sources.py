@@ -8,16 +8,26 @@ what they must hold is for the domain to say.
 from __future__ import annotations
 
 import hashlib
+import logging
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from cascade_core import rows
-from cascade_core.errors import UsageError
+from cascade_core.errors import RowError, UsageError
+
+OnBadRow = Literal["fail", "skip"]
+"""What becomes of a row that cannot be used: it stops the loading, or it is left out and counted."""
+
+Made = TypeVar("Made")
 
 SUFFIXES = (".jsonl", ".ndjson", ".parquet")
 HELD_OUT_ONE_IN = 5
+
+
+_log = logging.getLogger(__name__)
+_told: set[tuple[str, int]] = set()  # a source is loaded many times in a run, and told to have so many bad rows once
 
 
 def read(source: str) -> Iterator[Mapping[str, Any]]:
@@ -27,12 +37,61 @@ def read(source: str) -> Iterator[Mapping[str, Any]]:
         UsageError: there is no such file, a library that it needs is not installed, or the data set cannot be loaded.
         RowError: a line of a JSONL file is no JSON object; names file and line.
     """
+    return _raising(_numbered(source))
+
+
+def load(source: str, make: Callable[[Mapping[str, Any], str], Made], on_bad_row: OnBadRow = "fail") -> Iterator[Made]:
+    """What `make` makes of each row and its place (`file:line`), in order.
+
+    A bad row is a broken line, or one for which `make` raises `UsageError`. With `"skip"` it is left out, and the log says
+    once, when reading ends, how many there were, and where and what the first was.
+
+    Raises:
+        UsageError: as `read`; a bad row with `"fail"`; no row that can be used with `"skip"`.
+    """
+    if on_bad_row not in ("fail", "skip"):
+        raise UsageError(f"'on_bad_row' must be 'fail' or 'skip', found {on_bad_row!r}")
+    made, skipped, first = 0, 0, ""
+    try:
+        for number, row in _numbered(source):
+            try:
+                if isinstance(row, RowError):
+                    raise row
+                one = make(row, f"{source}:{number}")
+            except UsageError as cause:
+                if on_bad_row == "fail":
+                    raise
+                skipped, first = skipped + 1, first or str(cause)
+                continue
+            made += 1
+            yield one
+    finally:  # also where whoever calls has enough
+        _tell(source, made, skipped, first)
+    if skipped and not made:
+        raise UsageError(f"no row of {source} can be used, {skipped} are bad, the first: {first}")
+
+
+def _tell(source: str, made: int, skipped: int, first: str) -> None:
+    if skipped and (source, skipped) not in _told:
+        _told.add((source, skipped))
+        _log.warning("%s: %d bad of %d rows skipped, the first: %s", source, skipped, skipped + made, first)
+
+
+def _raising(found: Iterator[tuple[int, Mapping[str, Any] | RowError]]) -> Iterator[Mapping[str, Any]]:
+    for _, row in found:
+        if isinstance(row, RowError):
+            raise row
+        yield row
+
+
+def _numbered(source: str) -> Iterator[tuple[int, Mapping[str, Any] | RowError]]:
+    """The rows of a source with their numbers: of lines in JSONL files, else of rows."""
     path = Path(source)
     if path.suffix in SUFFIXES and not path.is_file():
         raise UsageError(f"no file {source}")
     if path.suffix == ".parquet":
-        return _parquet(path)
-    return rows.read(path) if path.suffix in SUFFIXES else _hub(source)
+        return enumerate(_parquet(path), 1)
+    return rows.numbered(path) if path.suffix in SUFFIXES else enumerate(_hub(source), 1)
 
 
 def is_held_out(text: str) -> bool:

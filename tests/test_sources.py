@@ -1,13 +1,15 @@
 """Sources of tasks: JSONL, Parquet, data sets; the split that depends on nothing but the text."""
 
 import json
+import logging
+from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cascade_core.errors import RowError, UsageError
-from cascade_core.sources import digest, is_held_out, read
+from cascade_core.sources import digest, is_held_out, load, read
 
 ROWS = [{"prompt": "a", "answer": "1"}, {"prompt": "b", "answer": None}]
 
@@ -62,3 +64,67 @@ def test_any_text_has_a_split_and_a_name(text):
 
 def test_the_split_and_the_names_are_the_same_in_every_release():
     assert (digest("2+3="), is_held_out("2+3=")) == ("de6e11e327b7ff00", True)
+
+
+BROKEN = b'{"n": 0}\n\n{"n": \n[1]\n\xff\n{"m": 1}\n{"n": 6}\n'
+
+
+def number(row, where):
+    if "n" not in row:
+        raise UsageError(f"{where}: no n")
+    return row["n"], where
+
+
+@pytest.fixture
+def broken(tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(BROKEN)
+    return str(path)
+
+
+def test_a_bad_row_stops_the_loading_with_its_line(broken):
+    found = load(broken, number)
+    assert next(found) == (0, f"{broken}:1")
+    with pytest.raises(RowError, match=r"rows\.jsonl:3: not a JSON object"):
+        next(found)
+
+
+def test_bad_rows_are_skipped_counted_and_the_first_is_named(broken, caplog):
+    assert list(load(broken, number, "skip")) == [(0, f"{broken}:1"), (6, f"{broken}:7")]
+    assert list(load(broken, number, "skip"))
+    (told,) = caplog.messages
+    assert told.startswith(f"{broken}: 4 bad of 6 rows skipped, the first: {broken}:3: not a JSON object")
+
+
+def test_bad_rows_are_told_even_if_not_all_is_read(broken, caplog, tmp_path):
+    path = tmp_path / "more.jsonl"
+    path.write_bytes(BROKEN * 3)
+    assert len(list(islice(load(str(path), number, "skip"), 3))) == 3
+    assert "4 bad of 7 rows skipped" in caplog.text
+
+
+def test_a_source_of_bad_rows_alone_is_an_error(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("[1]\n{}\n")
+    with pytest.raises(
+        UsageError, match=r"no row of .*rows\.jsonl can be used, 2 are bad, the first: .*:1: not a JSON"
+    ):
+        list(load(str(path), number, "skip"))
+
+
+def test_a_good_source_is_loaded_without_a_word(tmp_path, caplog):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"n": 1}\n')
+    assert list(load(str(path), number, "skip")) == list(load(str(path), number)) == [(1, f"{path}:1")]
+    assert not caplog.messages
+
+
+def test_a_mistake_of_the_program_is_never_skipped(broken):
+    with pytest.raises(KeyError):
+        list(load(broken, lambda row, where: row["n"], "skip"))
+
+
+def test_only_fail_and_skip_are_known(broken):
+    with pytest.raises(UsageError, match="'on_bad_row' must be 'fail' or 'skip', found 'ignore'"):
+        list(load(broken, number, "ignore"))

@@ -12,39 +12,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cascade_core import Task, sources
 from cascade_core.domain import Message
 from cascade_core.errors import UsageError
+from cascade_core.sources import OnBadRow
 
 
-def tasks(data: str, eval_data: str, split: str) -> Iterator[Task]:
+def tasks(data: str, eval_data: str, split: str, on_bad_row: OnBadRow = "fail") -> Iterator[Task]:
     """Tasks of a split, in the order of the file, each prompt once.
 
     With `eval_data` the test split is all of it, and its prompts are left out of training; without, one prompt in five
     of `data` is held out.
 
     Raises:
-        UsageError: a file is missing, or a row has no prompt or instructions.
+        UsageError: a file is missing, or (unless bad rows are skipped) a row has no prompt or instructions.
     """
     if split == "test" and eval_data:
-        yield from load(eval_data)
+        yield from load(eval_data, on_bad_row)
         return
-    held_out = {_text(task) for task in load(eval_data)} if eval_data else None
-    for task in load(data):
+    held_out = {_text(task) for task in load(eval_data, on_bad_row)} if eval_data else None
+    for task in load(data, on_bad_row):
         out = sources.is_held_out(_text(task)) if held_out is None else _text(task) in held_out
         if out == (split == "test"):
             yield task
 
 
-def load(source: str) -> Iterator[Task]:
+def load(source: str, on_bad_row: OnBadRow = "fail") -> Iterator[Task]:
     """Every task of a source; a prompt that comes again is left out, a key that comes again is made distinct."""
     seen: set[str] = set()
     ids: set[str] = set()
-    for number, row in enumerate(sources.read(source), 1):
-        task = _task(row, f"{source}:{number}", source)
+    for task in sources.load(source, partial(_task, source=source), on_bad_row):
         text = _text(task)
         if text in seen:
             continue

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from cascade_core import Benchmark, Demonstration, Domain, Response, Score, Task
 from cascade_core.errors import ContractError, UsageError
+from cascade_core.sources import OnBadRow
 from cascade_plugin_if import generator
 from cascade_plugin_if.generator import Settings
 
@@ -29,6 +30,7 @@ class IFDomain(Domain):
     Attributes:
         data: a JSONL or Parquet file, or the name of a hub data set, in the public format; `""` uses the generator.
         eval_data: the same for the benchmark `ifeval`; without it one prompt in five of `data` is held out.
+        on_bad_row: `fail` stops at a row of a file that is broken or has no prompt or instructions, `skip` leaves it out and logs how many.
         generator: settings of the generator, see `generator.Settings`: `level`, `constraints`, `families`, `size`.
         noise: share of the demonstrations that break one of their instructions. A setting for teaching examples: it
             leaves room for what reinforcement learning then gains. Real data has no use for it.
@@ -43,6 +45,7 @@ class IFDomain(Domain):
 
     data: str = ""
     eval_data: str = ""
+    on_bad_row: OnBadRow = "fail"
     generator: Settings = field(default_factory=Settings)
     noise: float = 0.0
     eval_limit: int | None = None
@@ -67,7 +70,7 @@ class IFDomain(Domain):
             return generator.tasks(self.generator, split, seed if split == "train" else 0)
         from cascade_plugin_if import data
 
-        return data.tasks(self.data, self.eval_data, split)
+        return data.tasks(self.data, self.eval_data, split, self.on_bad_row)
 
     def open(self, resources: Mapping[str, str]) -> None:
         """Loads the verifier, so that the time this takes is not counted against the first verdict."""

@@ -148,3 +148,13 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     path.write_text('{"prompt": \n', encoding="utf-8")
     with pytest.raises(CascadeError, match="a.jsonl:1"):
         list(IFDomain(data=str(path)).tasks("train", 0))
+
+
+def test_bad_rows_are_skipped_where_the_options_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [*map(json.dumps, rows(30)), "{broken", json.dumps({"prompt": "no instructions"})]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(CascadeError, match="a.jsonl:31"):
+        list(IFDomain(eval_data=str(path)).tasks("test", 0))
+    assert len(list(IFDomain(eval_data=str(path), on_bad_row="skip").tasks("test", 0))) == 30
+    assert f"{path}: 2 bad of 32 rows skipped, the first: {path}:31" in caplog.text

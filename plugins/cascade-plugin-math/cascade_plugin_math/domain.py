@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 from cascade_core import Benchmark, Demonstration, Domain, Response, Score, Task
 from cascade_core.domain import Message
 from cascade_core.errors import TaskError, UsageError
-from cascade_core.sources import is_held_out
+from cascade_core.sources import OnBadRow, is_held_out
 from cascade_plugin_math import files
 from cascade_plugin_math.arithmetic import NAME as ARITHMETIC
 from cascade_plugin_math.arithmetic import Arithmetic
@@ -38,6 +38,7 @@ class MathDomain(Domain):
             of `data` is held out.
         prompt_field, answer_field, id_field, response_field: names of the fields of a row; by default the usual ones.
             `response_field` names worked solutions, which become demonstrations.
+        on_bad_row: `fail` stops at a row of a file that is broken or has no problem or answer, `skip` leaves it out and logs how many.
         generator: instead of `data`: `{name: arithmetic, …}` or `{name: <generator of reasoning-gym>, …}` with its settings.
         template: how a problem becomes a prompt; `{problem}` stands for it. By default it asks for a box, and the
             arithmetic generator's problems are their own prompts.
@@ -58,6 +59,7 @@ class MathDomain(Domain):
     answer_field: str = ""
     id_field: str = ""
     response_field: str = ""
+    on_bad_row: OnBadRow = "fail"
     generator: dict[str, Any] = field(default_factory=dict)
     template: str | None = None
     answer: Literal["boxed", "stated"] = "boxed"
@@ -83,7 +85,7 @@ class MathDomain(Domain):
         except TaskError as cause:
             raise UsageError(f"option 'policy' of domain 'math': {cause}") from cause
         self._generator = self._read_generator()
-        self._fields = Fields(self.prompt_field, self.answer_field, self.id_field, self.response_field)
+        self._fields = Fields(self.prompt_field, self.answer_field, self.id_field, self.response_field, self.on_bad_row)
 
     def _read_generator(self) -> Arithmetic | Gym | None:
         if self.data or (self.eval_data and not self.generator):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cascade_core.domain import Message
 from cascade_core.errors import UsageError
-from cascade_core.sources import digest, read
+from cascade_core.sources import OnBadRow, digest, load
 from cascade_plugin_math.problems import Problem
 
 PROMPTS = ("problem", "question", "prompt", "messages", "input")
@@ -25,25 +26,25 @@ _GSM8K = "####"
 
 @dataclass(frozen=True)
 class Fields:
-    """Names of the fields; `""` stands for the first of the usual names that a row has."""
+    """Names of the fields, and what becomes of a row without them; `""` stands for the first of the usual names that a row has."""
 
     prompt: str = ""
     answer: str = ""
     id: str = ""
     response: str = ""
+    on_bad_row: OnBadRow = "fail"
 
 
 def problems(sources: Sequence[str], fields: Fields) -> Iterator[Problem]:
     """The problems of all sources, in order, each text once.
 
     Raises:
-        UsageError: a source cannot be opened, or a row has no problem or no answer.
+        UsageError: a source cannot be opened, or (unless bad rows are skipped) a row has no problem or no answer.
     """
     texts: set[str] = set()
     ids: set[str] = set()
     for source in sources:
-        for number, row in enumerate(read(source), 1):
-            problem = _problem(row, fields, f"{source}:{number}", source)
+        for problem in load(source, partial(_problem, fields=fields, source=source), fields.on_bad_row):
             if problem.text in texts:
                 continue
             texts.add(problem.text)
@@ -53,7 +54,7 @@ def problems(sources: Sequence[str], fields: Fields) -> Iterator[Problem]:
             yield problem
 
 
-def _problem(row: Mapping[str, Any], fields: Fields, where: str, source: str) -> Problem:
+def _problem(row: Mapping[str, Any], where: str, fields: Fields, source: str) -> Problem:
     prompt = _field(row, fields.prompt, PROMPTS, "prompt_field", where)
     text, turns = _prompt(prompt, where)
     answer = _answer(_field(row, fields.answer, ANSWERS, "answer_field", where))

@@ -170,3 +170,14 @@ def test_a_missing_file_is_a_clear_error(tmp_path, name):
 def test_a_domain_that_can_only_be_evaluated_says_so(write):
     with pytest.raises(UsageError, match="eval_data"):
         list(MathDomain(eval_data=write(ROWS)).tasks("train", 0))
+
+
+def test_bad_rows_are_skipped_where_the_options_say_so(tmp_path, caplog):
+    path = tmp_path / "data.jsonl"
+    lines = [*map(json.dumps, ROWS[:20]), "{broken", '{"problem": "no answer"}', *map(json.dumps, ROWS[20:])]
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(RowError, match=r"data\.jsonl:21"):
+        both(MathDomain(data=str(path)))
+    train, test = both(MathDomain(data=str(path), on_bad_row="skip"))
+    assert len(train) + len(test) == 40
+    assert f"{path}: 2 bad of 42 rows skipped, the first: {path}:21" in caplog.text
