@@ -61,11 +61,17 @@ class Page(HTMLParser):
         self.open.pop()
 
     def handle_data(self, data: str) -> None:
-        self.texts.append((self.open[-1] if self.open else "", data))
+        where = self.open[-1] if self.open else ""
+        self.texts.append(("data" if where == "script" and self.elements[-1][1].get("type") else where, data))
 
     @property
     def text(self) -> str:
-        return "".join(data for _, data in self.texts)
+        return "".join(data for where, data in self.texts if where != "data")
+
+    @property
+    def programs(self) -> list[dict[str, str | None]]:
+        """The scripts that run; an element of another type is data to a browser."""
+        return [script for script in self.all("script") if script.get("type") != "application/json"]
 
     def inside(self, tag: str) -> str:
         return "".join(data for where, data in self.texts if where == tag)
@@ -119,8 +125,8 @@ def test_nothing_on_the_page_is_fetched(finished: Path) -> None:
 def test_the_policy_allows_this_style_and_this_script_and_nothing_else(finished: Path) -> None:
     page = Page(report.write(finished))
     policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy")
+    assert len(page.all("style")) == len(page.programs) == 1
     for tag in ("style", "script"):
-        assert len(page.all(tag)) == 1
         right = base64.b64encode(hashlib.sha256(page.inside(tag).encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{right}'" in (policy or "")
     assert (policy or "").startswith("default-src 'none';") and "unsafe" not in (policy or "")
@@ -145,7 +151,7 @@ def test_markup_in_a_response_stays_text_wherever_it_stands(run: Path) -> None:
         change_rows(path, poison)
     page = Page(report.write(run))
     assert HOSTILE in page.text
-    assert len(page.all("script")) == 1 and not page.all("img")
+    assert len(page.programs) == 1 and len(page.all("script")) == 2 and not page.all("img")
     # The system turn of the conversations became one turn: nothing else may differ.
     assert {tag for tag, _ in page.elements} <= set(before)
 
@@ -166,7 +172,7 @@ def test_markup_in_names_settings_and_metrics_stays_text(run: Path) -> None:
         events.write(dump({"kind": "step", "stage": "02-if", "step": 90, "time": 9.0, HOSTILE: 0.5}) + "\n")
     page = Page(report.write(run))
     assert page.text.count(HOSTILE) >= 4
-    assert len(page.all("script")) == 1 and not page.all("img") and page.all("b")
+    assert len(page.programs) == 1 and len(page.all("script")) == 2 and not page.all("img") and page.all("b")
     assert page.inside("title").startswith(HOSTILE)
 
 

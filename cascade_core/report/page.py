@@ -1,8 +1,9 @@
 """The page: everything that the template shows, put together, and the one HTML file that comes of it.
 
 Jinja2 with autoescape on; styles and script are the package's own files, inlined. A Content-Security-Policy in the page
-allows these two by their hash and nothing else, so that a response that slipped through could neither run nor fetch. Nothing
-here reads a clock: the same folder gives the same bytes.
+allows these two by their hash and nothing else, so that a response that slipped through could neither run nor fetch. A page
+that follows a run (`version` is given) may ask the server that it came from, and nobody else, whether there is a newer one.
+Nothing here reads a clock: the same folder gives the same bytes.
 """
 
 from __future__ import annotations
@@ -17,23 +18,27 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from cascade_core.report import answers, axis, curves, matrix, plot, responses, text, verdict
+from cascade_core.report import answers, axis, browser, curves, matrix, plot, responses, text, verdict
 from cascade_core.report.matrix import Change, Matrix
 from cascade_core.report.record import Record, mapping
 
 TINTS = (0.02, 0.05, 0.1)
 """Where the tint of a change gets stronger, in parts of the benchmark's scale."""
+HEAT_STEPS = 10
+"""Steps of the heat map's scale above 0."""
 MOST_LOCK = 100_000
 """Characters of the lock, and of the spec, that a page shows."""
 
 
-def render(record: Record) -> str:
-    """The report of a run as one HTML file."""
+def render(record: Record, version: str = "") -> str:
+    """The report of a run as one HTML file; with a `version`, a page that follows the run through `serve`."""
     rows = answers.read_all(record.stages)
     table = matrix.build(record, rows)
     trainings = [curves.training(stage) for stage in record.stages]
     spent = curves.spent(record)
-    style, script = _asset("report.css"), _asset("report.js")
+    sheets = responses.sheets(table, rows)
+    scripts = ["report.js", "browser.js", *(["live.js"] if version else [])]
+    style, script = _asset("report.css"), "".join(map(_asset, scripts))
     template = _environment().get_template("report.html")
     page = template.render(
         record=record,
@@ -44,13 +49,15 @@ def render(record: Record) -> str:
         trainings=[one for one in trainings if one.is_open],
         spent=spent,
         kinds=curves.Spent.KINDS,
-        sheets=responses.sheets(table, rows),
+        sheets=sheets,
+        browser=browser.build(sheets, table.stages),
         notes=[*record.notes, *_damage(rows)],
         spec_text=text.clip(record.spec_text, MOST_LOCK),
         lock_text=text.clip(json.dumps(dict(record.lock), indent=1, ensure_ascii=False), MOST_LOCK),
         style=Markup(style),
         script=Markup(script),
-        policy=_policy(style, script),
+        policy=_policy(style, script, is_live=bool(version)),
+        version=version,
         paper=axis,
     )
     return text.visible(page)
@@ -70,6 +77,7 @@ def _environment() -> Environment:
         "duration": text.duration,
         "decimals": text.decimals,
         "tint": _tint,
+        "heat": _heat,
     }
     return environment
 
@@ -83,9 +91,10 @@ def _hash(source: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
-def _policy(style: str, script: str) -> str:
-    """What a browser may do with the page: use these two, fetch nothing, send nothing."""
+def _policy(style: str, script: str, *, is_live: bool) -> str:
+    """What a browser may do with the page: use these two, fetch nothing, send nothing; ask its own server where it follows a run."""
     allowed = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    allowed += "; connect-src 'self'" if is_live else ""
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
@@ -95,6 +104,11 @@ def _tint(change: Change | None, scale: float) -> str:
         return "still"
     strength = 1 + sum(abs(change.difference) >= part * scale for part in TINTS)
     return f"{'rise' if change.direction > 0 else 'fall'}{strength}"
+
+
+def _heat(value: float, scale: float) -> str:
+    """The class of a cell in the heat map of values: from 0 to the benchmark's scale in equal steps."""
+    return f"heat{max(0, min(HEAT_STEPS, round(HEAT_STEPS * value / scale)))}"
 
 
 def _stages_chart(table: Matrix, name: str) -> plot.Chart:

@@ -1,6 +1,7 @@
 """Responses to one task side by side: what a model answered after every stage, and what the verifier said of it.
 
-The choice is the same for the same folder, and is no cherry-picking among samples: it is always the first sample of a task.
+`sheets` puts the tasks of every benchmark in order; `Sheet.examples` are the few that a page shows at once, and `browser.py` takes
+as many of the others as it has room for. The choice is the same for the same folder, and is no cherry-picking among samples: it is always the first sample of a task.
 Tasks are sorted into kinds by how that sample's value went from the baseline (the last SFT stage, or the start) to the last
 stage: gained, lost, changed between, not judged, unchanged. Kinds take turns, so that losses are shown as often as gains.
 Of gains and losses those come first whose mean over all samples went furthest that way; what is left to order, a hash of the
@@ -34,7 +35,8 @@ TASKS = 6
 ALL_TEXT = 2_000_000
 """About how many characters of responses a page holds; one response has at least 400 and at most 4,000."""
 
-_VERDICTS = {"right": "✓", "wrong": "✗", "partly": "◐", "limit": "◷", "not judged": "!", "absent": "–"}
+VERDICTS = {"right": "✓", "wrong": "✗", "partly": "◐", "limit": "◷", "not judged": "!", "absent": "–"}
+"""Every verdict with its sign."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Card:
     @property
     def mark(self) -> str:
         """The verdict as one sign."""
-        return _VERDICTS[self.verdict]
+        return VERDICTS[self.verdict]
 
 
 @dataclass(frozen=True)
@@ -72,16 +74,26 @@ class Example:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The examples of one benchmark, and how many tasks are of which kind; `is_whole` says whether all rows were read."""
+    """The tasks of one benchmark.
+
+    `kinds` says how many are of which kind, `turns` is the kind and id of every task, kinds taking turns; `examples` are the first
+    few of those, by kind; `is_whole` says whether all rows were read.
+    """
 
     benchmark: str
     kinds: Mapping[str, int]
+    turns: tuple[tuple[str, str], ...]
     examples: tuple[Example, ...]
     is_whole: bool
+    files: tuple[tuple[StageRecord, AnswerFile], ...]
+
+    def example(self, kind: str, task: str, limit: int) -> Example:
+        """A task of `turns` with its responses, every text cut to about `limit` characters."""
+        return _example(kind, task, self.files, limit)
 
 
 def sheets(matrix: Matrix, answers: Answers) -> list[Sheet]:
-    """The examples of every benchmark that has rows."""
+    """The tasks of every benchmark that has rows."""
     tasks = TASKS if len(matrix.benchmarks) <= 6 else TASKS // 2
     cards = max(1, len(matrix.benchmarks) * tasks * len(matrix.stages))
     limit = min(4000, max(400, ALL_TEXT // cards))
@@ -89,12 +101,16 @@ def sheets(matrix: Matrix, answers: Answers) -> list[Sheet]:
     for benchmark in matrix.benchmarks:
         files = [(stage, answers[stage.id, benchmark]) for stage in matrix.stages if (stage.id, benchmark) in answers]
         if any(file.tasks for _, file in files):
-            found.append(_sheet(benchmark, files, matrix.baseline, tasks, limit))
+            found.append(_sheet(benchmark, tuple(files), matrix.baseline, tasks, limit))
     return found
 
 
 def _sheet(
-    benchmark: str, files: Sequence[tuple[StageRecord, AnswerFile]], baseline: StageRecord | None, most: int, limit: int
+    benchmark: str,
+    files: tuple[tuple[StageRecord, AnswerFile], ...],
+    baseline: StageRecord | None,
+    most: int,
+    limit: int,
 ) -> Sheet:
     since = [file for stage, file in files if baseline is None or stage.index >= baseline.index]
     compared = since if len(since) > 1 else [file for _, file in files]
@@ -104,8 +120,11 @@ def _sheet(
         if is_whole or all(task in file.tasks for file in compared):
             by_kind[_kind(task, compared)].append(task)
     by_kind = {kind: _ordered(kind, tasks, compared) for kind, tasks in by_kind.items()}
-    examples = tuple(_example(kind, task, files, limit) for kind, task in _take_turns(by_kind, most))
-    return Sheet(benchmark, {kind: len(tasks) for kind, tasks in by_kind.items() if tasks}, examples, is_whole)
+    turns = tuple(_take_turns(by_kind))
+    shown = sorted(turns[:most], key=lambda turn: KINDS.index(turn[0]))
+    examples = tuple(_example(kind, task, files, limit) for kind, task in shown)
+    counts = {kind: len(tasks) for kind, tasks in by_kind.items() if tasks}
+    return Sheet(benchmark, counts, turns, examples, is_whole, files)
 
 
 def _kind(task: str, files: Sequence[AnswerFile]) -> str:
@@ -138,11 +157,10 @@ def _moved(task: str, files: Sequence[AnswerFile]) -> float:
     return files[-1].means.get(task, 0.0) - files[0].means.get(task, 0.0)
 
 
-def _take_turns(by_kind: Mapping[str, list[str]], most: int) -> list[tuple[str, str]]:
-    """At most `most` tasks, one of each kind in turn, given back in the order of the kinds."""
-    longest = max(map(len, by_kind.values()))
-    turns = [(kind, tasks[i]) for i in range(min(longest, most)) for kind, tasks in by_kind.items() if i < len(tasks)]
-    return sorted(turns[:most], key=lambda turn: KINDS.index(turn[0]))
+def _take_turns(by_kind: Mapping[str, list[str]]) -> Iterable[tuple[str, str]]:
+    """Kind and id of every task: one of each kind in turn, until there is none left."""
+    for i in range(max(map(len, by_kind.values()))):
+        yield from ((kind, tasks[i]) for kind, tasks in by_kind.items() if i < len(tasks))
 
 
 def _example(kind: str, task: str, files: Iterable[tuple[StageRecord, AnswerFile]], limit: int) -> Example:
