@@ -53,9 +53,9 @@ def test_all_of_it_is_json(math: Audit) -> None:
 
 def test_texts_that_obey_an_instruction_by_luck_need_leave_to_pass() -> None:
     ref = registry().reference("if")
-    strict = audit(ref, tasks=8)
+    strict = audit(ref, tasks=3)
     lenient = replace(strict, max_hostile=0.9)
-    assert strict.gold.passed == strict.gold.total == 16
+    assert strict.gold.passed == strict.gold.total == 6
     assert any("the prompt itself scores 1.0" in trouble for trouble in strict.troubles)
     assert (lenient.status, lenient.troubles) == (0, [])
 
@@ -66,13 +66,10 @@ def test_texts_that_obey_an_instruction_by_luck_need_leave_to_pass() -> None:
         ("reference", "4 of 4 references do not score 1.0"),
         ("", "many references at once scores 1.0 for 4 of 4 tasks"),
         ("blank", "an empty answer scores 1.0 for 4 of 4 tasks"),
-        ("thought", "a thought that never ends scores 1.0 for 4 of 4 tasks"),
         ("echo", "the prompt itself scores 1.0 for 4 of 4 tasks"),
         ("length", "a megabyte scores 1.0 for 4 of 4 tasks"),
-        ("nul", "NUL characters cannot be judged for 4 of 4 tasks"),
         ("surrogates", "lone surrogates cannot be judged for 4 of 4 tasks"),
         ("chance", "answers do not get the same score every time"),
-        ("process", "answers do not get the same score every time"),
     ],
 )
 def test_what_is_wrong_is_counted_and_told(fault: str, trouble: str) -> None:
