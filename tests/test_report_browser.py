@@ -273,9 +273,10 @@ def test_on_paper_everything_is_open_and_afterwards_as_it_was(browser: Browser, 
 
 
 def test_on_paper_everything_is_open_without_script(browser: Browser, page: str) -> None:
-    browser.open(page)
+    browser.open(page, width=720)
     browser.call("Emulation.setEmulatedMedia", media="print")
     try:
+        browser.until("document.documentElement.scrollWidth <= 720")  # A4 upright, with the browser's own margins
         closed = "[...document.querySelectorAll('details:not([open]) > :not(summary)')]"
         assert browser.js(f"{closed}.length") > 10
         browser.until(f"{closed}.every(one => one.checkVisibility() && one.getBoundingClientRect().height > 0)")
