@@ -9,7 +9,7 @@ QUICKSTART ?= runs/quickstart
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart test test-fast drills lint format typecheck clean
+.PHONY: help install quickstart test test-fast drills docs lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,10 @@ test-fast: .venv/installed  ## the tests that take seconds
 
 drills: .venv/installed  ## slow faults: a whole cascade killed ten times at random moments
 	$(BIN)/python -m pytest -q drills
+
+docs: .venv/installed  ## the documentation as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo site/index.html
 
 lint: .venv/installed  ## ruff: rules and format
 	$(BIN)/ruff check .

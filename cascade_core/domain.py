@@ -61,11 +61,12 @@ class Response:
     `prefill` is what the chat template had already put into the assistant's turn (Qwen3 and R1 templates open
     `<think>` there). `truncated` means cut by the length limit. `turns` are the earlier turns of a conversation.
 
-    >>> said = Response("2 and 2</think>4", prefill="<think>")
-    >>> said.thinking, said.answer
-    ('2 and 2', '4')
-    >>> Response("<think>2 and", truncated=True).answer is None
-    True
+    Examples:
+        >>> said = Response("2 and 2</think>4", prefill="<think>")
+        >>> said.thinking, said.answer
+        ('2 and 2', '4')
+        >>> Response("<think>2 and", truncated=True).answer is None
+        True
     """
 
     text: str
@@ -109,10 +110,11 @@ class Score:
     maximises, any finite number; `None` means `value`. `note` is one line for people. `error` says that the response
     could not be judged: that is not a wrong answer, and no mean may contain it.
 
-    >>> Score(0.0, reward=0.2, note="right, without a box").trained
-    0.2
-    >>> Score.failed("the label does not parse").is_judged
-    False
+    Examples:
+        >>> Score(0.0, reward=0.2, note="right, without a box").trained
+        0.2
+        >>> Score.failed("the label does not parse").is_judged
+        False
 
     Raises:
         ContractError: a value that is not a number of the stated range.

@@ -99,8 +99,9 @@ def is_held_out(text: str) -> bool:
 
     It depends on nothing but the text: the same in every run, whatever file or generator the prompt came from.
 
-    >>> [word for word in ("one", "two", "three", "four", "five", "six") if is_held_out(word)]
-    ['one', 'five']
+    Examples:
+        >>> [word for word in ("one", "two", "three", "four", "five", "six") if is_held_out(word)]
+        ['one', 'five']
     """
     return zlib.crc32(_bytes(text)) % HELD_OUT_ONE_IN == 0
 
