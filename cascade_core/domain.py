@@ -231,9 +231,10 @@ class Benchmark:
 class Domain(ABC):
     """A domain: what is asked, and what a good answer is. Subclass it as a dataclass; its fields are its options.
 
-    `lane` is `"cpu"` (one at a time in a process that is killed at its limits) or `"io"` (up to `concurrency` at
-    once, waiting on a sandbox, a reward model, a judge). `needs` names resources that the core starts once per run
-    and hands to `open`. `needs_batch` says that `rewards` uses the statistics of the whole batch.
+    `lane` says what a score spends its time on: `"cpu"` computes, `"io"` waits for a sandbox, a reward model, a judge.
+    Both are judged one at a time in a process that is killed at its limits; an `"io"` domain may use the network.
+    `needs` names resources that `open` wants by address; nothing provides any yet, and a run that needs one is refused.
+    `needs_batch` says that `rewards` uses the statistics of the whole batch.
     """
 
     name: ClassVar[str]
