@@ -19,7 +19,7 @@ from typing import Any
 FOLDER = Path(sys.argv[1]) if __name__ == "__main__" else Path()
 LOCK = threading.Lock()
 TRIES: Counter[tuple[str, str, Any]] = Counter()
-BUSY = [0, 0]  # now, most
+SLOW: Counter[str] = Counter()  # slow answers under way, by path
 
 
 def message(text: str, api: str, **more: Any) -> dict[str, Any]:
@@ -62,18 +62,12 @@ class Handler(BaseHTTPRequestHandler):
         with LOCK:
             number = TRIES[self.path, text, asked.get("seed")]
             TRIES[self.path, text, asked.get("seed")] += 1
-            BUSY[0] += 1
-            BUSY[1] = max(BUSY)
             line = {"path": self.path, "key": self.headers.get("Authorization"), "time": time.monotonic()}
             with (FOLDER / "requests").open("a") as log:
-                log.write(json.dumps({**line, "asked": asked, "busy": BUSY[1]}) + "\n")
+                log.write(json.dumps({**line, "asked": asked}) + "\n")
         words = [word for word in script.split(",") if word]
         word = words[number] if number < len(words) else ("" if not words or right else words[-1])
-        try:
-            self.act(word, right or script, api)
-        finally:
-            with LOCK:
-                BUSY[0] -= 1
+        self.act(word, right or script, api)
 
     def act(self, word: str, right: str, api: str) -> None:
         kind, _, value = word.partition(" ")
@@ -100,10 +94,20 @@ class Handler(BaseHTTPRequestHandler):
         elif kind in ODD:
             self.reply(200, json.dumps(ODD[kind]))
         elif kind == "slow":
-            time.sleep(float(value))
+            self.wait(float(value))
             self.reply(200, json.dumps(message(right, api)))
         else:
             self.reply(200, json.dumps(message(right, api)))
+
+    def wait(self, seconds: float) -> None:
+        """Sleeps, counted with those that sleep meanwhile; not any more when the answer is sent: the next may come then."""
+        with LOCK:
+            SLOW[self.path] += 1
+            with (FOLDER / "slow").open("a") as log:
+                log.write(json.dumps({"path": self.path, "busy": SLOW[self.path]}) + "\n")
+        time.sleep(seconds)
+        with LOCK:
+            SLOW[self.path] -= 1
 
     def reply(
         self,

@@ -23,9 +23,15 @@ class Server:
         self.url = url
 
     def requests(self) -> list[dict[str, Any]]:
-        """Every request so far: `path`, `key`, `time`, `asked` (its body), `busy` (most at once so far)."""
+        """Every request so far: `path`, `key`, `time`, `asked` (its body)."""
         log = self.folder / "requests"
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    def most_at_once(self) -> int:
+        """The most slow answers that were under way at once."""
+        lines = [json.loads(line) for line in (self.folder / "slow").read_text().splitlines()]
+        here = self.url.removesuffix("/v1").rpartition("/")[2]
+        return max(line["busy"] for line in lines if line["path"].startswith(f"/{here}/"))
 
     def asked(self, prompt: str) -> list[dict[str, Any]]:
         """The requests of one prompt."""

@@ -170,7 +170,7 @@ def test_refusals_of_one_task_or_after_a_response_end_nothing(run, server):
 
 def test_no_more_requests_run_at_once_than_allowed(run, server):
     assert run([f"slow 0.05|{number}" for number in range(12)], "--concurrency", "3").exit_code == 0
-    assert 1 < max(one["busy"] for one in server.requests()) <= 3
+    assert 1 < server.most_at_once() <= 3
 
 
 def test_a_finished_evaluation_asks_nothing_more(run, server):
