@@ -10,7 +10,7 @@ A response ends with an end token or is `truncated`. This module judges nothing.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,6 +151,35 @@ class EntropyMeter:
         return float((entropy * kept).sum() / kept.sum())
 
 
+class EndWatch:
+    """Tells of each response that its end token has come, while the others are still being generated.
+
+    Args:
+        width: tokens of the prompts, padding included.
+        ends: the end tokens.
+        tell: gets the place of a response in the batch and its tokens, once for each; one forward pass after its end. What
+            the length limit cuts, and what ends with the last token of the batch, is not told of.
+    """
+
+    def __init__(self, width: int, ends: Sequence[int], tell: Callable[[int, list[int]], None]) -> None:
+        self._width, self._ends, self._tell = width, ends, tell
+        self._open: torch.Tensor  # [responses]: still being generated
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """A logits processor that looks and changes nothing; input_ids: [responses, tokens so far]."""
+        import torch
+
+        if input_ids.shape[1] == self._width:
+            self._open = torch.ones(len(input_ids), dtype=torch.bool, device=input_ids.device)
+            return scores
+        last = input_ids[:, -1]
+        ended = torch.isin(last, torch.tensor(self._ends, device=last.device)) & self._open
+        for place in ended.nonzero().flatten().tolist():
+            self._tell(place, input_ids[place, self._width :].tolist())
+        self._open &= ~ended
+        return scores
+
+
 def draw(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
@@ -159,10 +188,12 @@ def draw(
     ends: Sequence[int],
     pad: int,
     meter: EntropyMeter | None = None,
+    tell: Callable[[int, list[int]], None] | None = None,
 ) -> list[list[int]]:
     """`samples` responses (token ids, the end token included) to each prompt, prompt by prompt.
 
-    The caller seeds torch, switches gradients off and puts the model into evaluation mode.
+    The caller seeds torch, switches gradients off and puts the model into evaluation mode. `tell` hears of responses
+    that end before the last ones do (`EndWatch`); the draws do not depend on it.
     """
     import torch
     from transformers import GenerationConfig
@@ -187,7 +218,7 @@ def draw(
             input_ids=ids.repeat_interleave(samples, 0),
             attention_mask=mask.repeat_interleave(samples, 0),
             generation_config=settings,
-            logits_processor=[meter] if meter else [],
+            logits_processor=[*([meter] if meter else []), *([EndWatch(width, ends, tell)] if tell else [])],
             **cache,
         )
     return [_cut(row, ends) for row in output[:, width:].tolist()]

@@ -173,3 +173,19 @@ def test_threads_are_what_the_environment_says_or_one_for_a_small_model(monkeypa
         assert settle_threads(parameters) == threads
     finally:
         torch.set_num_threads(before)
+
+
+def test_every_response_that_ends_early_is_told_of_once_with_its_tokens_and_the_draws_stay(sampler):
+    prompts = [sampler._tokenizer(row["prompt"])["input_ids"] for row in tiny.tasks(9)]
+    told: list[tuple[int, list[int]]] = []
+
+    def drawn(tell=None):
+        torch.manual_seed(0)
+        with torch.no_grad():
+            return draw(sampler._model, prompts, 4, SETTINGS, [1], 0, tell=tell)
+
+    found = drawn(lambda place, tokens: told.append((place, tokens)))
+    assert found == drawn()
+    longest = max(map(len, found))
+    assert sorted(told) == [(place, ids) for place, ids in enumerate(found) if ids[-1] == 1 and len(ids) < longest]
+    assert [len(ids) for _, ids in told] == sorted(len(ids) for _, ids in told) and told
