@@ -74,6 +74,11 @@ def boxed(text: str) -> Boxed | None:
     return Boxed(content, _alternative(tail), bool(_DISOWNED.search(tail)))
 
 
+def is_boxing(text: str) -> bool:
+    """Whether a box is begun, complete or not."""
+    return "\\boxed" in text or "\\fbox" in text
+
+
 def is_cut_off(text: str) -> bool:
     """Whether a box is begun and none is complete: the response was cut off while it answered."""
     return _OPENED.search(text) is not None and boxed(text) is None

@@ -23,7 +23,22 @@ _FACTORIAL_EQUALS = re.compile(r"(?<=[\d)])!=(?!=)")
 _GLUED_SPACE = re.compile(r"\\q?quad(?=[A-Za-z]\b|[A-Za-z]_)")
 _THIN = re.compile(r"(?<=\d)\s*\\,\s*(?=\d{3}(?!\d))")
 _UPRIGHT_INDEX = re.compile(r"_\s*\{\s*\\(max|min|lim|deg)\s*\}")
+_RUN = re.compile(r"\\+")
+_DOUBLED = re.compile(
+    r"\\\\(?:[dtc]?frac|sqrt|left|right|boxed|text|math(?:rm|bf|bb)|begin|end|pi|infty|cdot|times|pm|[lg]eq?|neq?|in|cup|cap|theta|alpha|"
+    r"beta|circ|[lc]?dots|q?quad|sin|cos|tan|log|ln|sum|int|leqslant|geqslant)(?![A-Za-z])"
+)
 _OVER = re.compile(r"\\(?:over|choose)(?![A-Za-z])")
+
+
+def unescaped(text: str) -> str:
+    """The text with single backslashes where it was escaped twice on its way: `\\\\frac{1}{2}` is a fraction.
+
+    Only where no run of backslashes is odd, as `\\\\` alone ends a row, and a command that everybody knows follows one.
+    """
+    if "\\\\" not in text or not _DOUBLED.search(text) or any(len(run) % 2 for run in _RUN.findall(text)):
+        return text
+    return _RUN.sub(lambda run: "\\" * (len(run[0]) // 2), text)
 
 
 def prepared(text: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cascade_plugin_math.verifier import equations, families, quantities, ratios, regions
+from cascade_plugin_math.verifier.matrices import rows_of
 from cascade_plugin_math.verifier.names import FALSE, assignments, is_name, reduce
 from cascade_plugin_math.verifier.node import Node, TooMuch, canonical, make, num, rebuild, sym, symbols, text
 from cascade_plugin_math.verifier.scalar import Context
@@ -104,9 +105,13 @@ class Matcher:
         for named, other in ((left, answer), (right, label)):
             in_order = other.op == "tuple" or (other.op == "list" and named is not None and not self._one_letter(named))
             if named is not None and in_order and not any(part.op in ("rel", "tuple") for part in other.args):
-                values = [named[name] for name in sorted(named)]
-                return len(values) == len(other.args) and all(map(self.same, other.args, values))
+                # by the names' own order; a bare list may also follow the order in which they are written
+                ways = (sorted(named), list(named)) if other.op == "list" and named is left else (sorted(named),)
+                return any(self._by_place(other, [named[name] for name in way]) for way in ways)
         return None
+
+    def _by_place(self, listed: Node, values: Sequence[Node]) -> bool:
+        return len(values) == len(listed.args) and all(map(self.same, listed.args, values))
 
     def _one_letter(self, named: dict[str, Node]) -> bool:
         """Whether the names differ by their index only, as roots do: `x_1`, `x_2`."""
@@ -248,8 +253,8 @@ class Matcher:
             rows, columns = next(side.value for side in (label, answer) if side.op == "matrix")
             nested = next(side for side in (label, answer) if side.op == "tuple")
             if rows > 1 and columns > 1:
-                return _rows(nested) is not None and self._parts(
-                    *((_rows(s) or s) if s.op == "tuple" else s for s in (label, answer))
+                return rows_of(nested) is not None and self._parts(
+                    *((rows_of(s) or s) if s.op == "tuple" else s for s in (label, answer))
                 )
         elif (
             label.op == "tuple"
@@ -261,14 +266,8 @@ class Matcher:
         return len(label.args) == len(answer.args) and all(map(self._one, label.args, answer.args))
 
     def _vector(self, label: Node, answer: Node) -> bool:
-        """`3i + 4j` in unit vectors beside a tuple; a scalar times a matrix beside a matrix."""
+        """`3i + 4j` in unit vectors beside a tuple."""
         shaped, other = (label, answer) if label.op in ("matrix", "tuple") else (answer, label)
-        if other.op == "mul" and sum(arg.op == "matrix" for arg in other.args) == 1:
-            scale = make("mul", *(arg for arg in other.args if arg.op != "matrix"))
-            inner = next(arg for arg in other.args if arg.op == "matrix")
-            return self._one(
-                shaped, make("matrix", *(make("mul", scale, cell) for cell in inner.args), value=inner.value)
-            )
         if not any(name.startswith("unit ") for name in symbols(other)):
             return False
         return all(
@@ -280,17 +279,6 @@ class Matcher:
         if label.op != answer.op or label.value != answer.value or len(label.args) != len(answer.args):
             return False
         return label.op in (*_KEPT_WHOLE, "list", "or", "and") and all(map(self.same, label.args, answer.args))
-
-
-def _rows(nested: Node) -> Node | None:
-    """`((1, 2), (3, 4))` as a matrix."""
-    if not all(arg.op == "tuple" for arg in nested.args) or len({len(arg.args) for arg in nested.args}) != 1:
-        return None
-    return make(
-        "matrix",
-        *(cell for row in nested.args for cell in row.args),
-        value=(len(nested.args), len(nested.args[0].args)),
-    )
 
 
 def _component(node: Node, axis: str) -> Node:

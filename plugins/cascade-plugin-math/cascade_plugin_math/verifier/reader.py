@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from cascade_plugin_math.verifier import words
 from cascade_plugin_math.verifier.characters import plain
+from cascade_plugin_math.verifier.layout import unescaped
 from cascade_plugin_math.verifier.node import Node, TooMuch, Unreadable, walk
 from cascade_plugin_math.verifier.parser import parse
 from cascade_plugin_math.verifier.policy import Policy
@@ -28,6 +29,7 @@ _OPTION = re.compile(
     r"^\s*(?:\\(?:textbf|text|mathbf|mathrm)\s*\{\s*)\(?[A-J]\)?[.:]?\s*\}[\s\\,;:~]*(?=\S)|^\s*\([A-J]\)(?:\s|\\[ ,;])+(?=[-\d\\$])"
 )
 _LAYOUT = re.compile(r"\\(?:left|right|displaystyle|big|Big|bigg|Bigg)(?![A-Za-z])|\\[,;:!]")
+_DELIMITED = re.compile(r"(?<!\\)\$([^$]*)(?<!\\)\$")
 _LOOSE_BLANK = re.compile(r"(?<!\w) | (?!\w)")
 _NOTHING = frozenset(("", "?", "??", "???", "-", "--", "_", "__", "___", "...", "…", "null", "nan", "n/a"))
 
@@ -48,7 +50,7 @@ class Reading:
 
 def cleaned(text: str) -> str:
     """The text in plain characters, without delimiters and final punctuation."""
-    text = re.sub(r"\bper cent\b", "percent", " ".join(plain(text).split()))
+    text = re.sub(r"\bper cent\b", "percent", " ".join(plain(unescaped(text)).split()))
     text = re.sub(r"^(\\text\s*\{\s*)?(?:negative|minus)\s+(?=\d)", r"\1-", text)
     text = re.sub(r"^\\[(\[](.*)\\[)\]]$", r"\1", text, flags=re.S).strip()
     if not text.endswith(("..", "\\,", "\\;", "\\:", "\\right.")):
@@ -74,8 +76,10 @@ def is_nothing(text: str) -> bool:
 def identity(text: str) -> str:
     """The text as far as layout does not matter: equal identities are equal answers.
 
-    A blank between two letters or digits stays, since `2 1/4` is not `21/4`.
+    A blank between two letters or digits stays, since `2 1/4` is not `21/4`; delimiters around formulas within words go.
     """
+    if text.count("$") > 1:
+        text = _DELIMITED.sub(r" \1 ", text)
     text = _LAYOUT.sub(" ", re.sub(r"\\[dt](?=frac)", r"\\", text)).replace("~", " ")
     return _LOOSE_BLANK.sub("", " ".join(text.split()))
 

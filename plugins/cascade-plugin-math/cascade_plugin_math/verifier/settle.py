@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from cascade_plugin_math.verifier.compound import combined
+from cascade_plugin_math.verifier.matrices import carried_out, is_small
 from cascade_plugin_math.verifier.node import Node, fun, make, num, rebuild, sym
 
 _LARGEST_DETERMINANT = 4
@@ -48,6 +49,8 @@ def _change(part: Node) -> Node | None:
             for arg in rest:
                 whole = make("minus", whole, arg.args[0])
             return whole
+    if part.op in ("add", "mul", "neg") and (matrix := carried_out(part)) is not None:
+        return matrix
     if part.op == "mul" and part.args[0].op == "degree":
         return _minutes(part)
     if part.op == "rel" and part.value == ("=",) and part.args[1].op == "cond":
@@ -76,7 +79,7 @@ def _minutes(angle: Node) -> Node | None:
 def _determinant(matrix: Node) -> Node | None:
     """The determinant as a sum of products; `None` for large ones and for what is not square."""
     rows, columns = matrix.value
-    if rows != columns or rows > _LARGEST_DETERMINANT:
+    if rows != columns or rows > _LARGEST_DETERMINANT or not is_small(matrix):
         return None
     return _expanded([list(matrix.args[row * columns : (row + 1) * columns]) for row in range(rows)])
 

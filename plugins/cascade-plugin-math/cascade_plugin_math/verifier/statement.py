@@ -35,7 +35,7 @@ _REASON = re.compile(
 _UNSURE = re.compile(
     r"\b(?:not|n't|never|no|none|cannot|can't|could|might|may|maybe|perhaps|possibly|probably|guess|unless|if|suppose|assume|unable|unknown|unclear|"
     r"either|neither|at most|at least|less than|more than|fewer than|greater than|between|about|around|roughly|stop|wrong|incorrect|"
-    r"mentioned|contradiction|impossible|example|doubt|doubtful|false|whether|nobody|deny|unlikely)\b|\?|n't\b",
+    r"mentioned|contradiction|impossible|example|hope|doubt|doubtful|false|whether|nobody|deny|unlikely)\b|\?|n't\b",
     re.I,
 )
 _CONNECTIVE = re.compile(
@@ -67,18 +67,49 @@ _REVERSED = re.compile(
     r"^(.{1,80}?)\s+(?:is|are)\s+(?:the|my|our)\s+(?:final\s+|correct\s+)?(?:answer|result|solution)s?\W*$", re.I
 )
 _MARKDOWN = re.compile(r"(?:(?<![\w)])|(?<=[A-Za-z]{2}))\*\*|\*\*(?![\w(])|__|`+|^#+\s*", re.M)
+# Words that belong to no answer: marks of a chat's turns that came out as text, and a wish at the end.
+_TURN = re.compile(
+    r"(?:\s*(?:<\|[a-z_]{2,24}\|>|</?s>|<(?:end|start)_of_turn>|<eos>)(?:(?:user|assistant|system|model)\b)?)+\s*$"
+)
+_WISH = re.compile(
+    r"(?<=[.!$*\])])\s+(?:I|We)\s+hope\s+(?:(?:that|it|this|the)\s+)*(?:(?:answer|solution)\s+)?"
+    r"(?:(?:is|was)\s+(?:correct|right|helpful|clear)|helps?(?:\s+you)?)\s*[.!]?\s*$"
+)
+_FORMULA_ALONE = re.compile(
+    r"(?:\$\$([^$]+)\$\$|\$([^$]+)\$|\\\[((?:(?!\\\]).)+)\\\]|\\\(((?:(?!\\\)).)+)\\\))\s*\.?", re.S
+)
+_RELATIVE = re.compile(r"\b(?:that|which|who)\s+(?:could|can|might|may)\b", re.I)  # `the most that could be drawn is 5`
+_OPENING = re.compile(r"[*_\s]*(?:(?:so|thus|hence|therefore),?\s+)?(?:(?:the|my|our)\s+)?[*_\s]*", re.I)
 _WINDOW = 4000
 
 
 def stated(text: str) -> str | None:
     """The stated final answer, cleaned of markup; `None` where none is stated."""
+    text = finished(text)
     in_tags = tagged(text)
     if in_tags is not None:
         return in_tags
     announced = announcement(text)
     if announced is not None:
         return announced
+    alone = _FORMULA_ALONE.fullmatch(text.strip()) if len(text) <= _WINDOW else None
+    if alone:  # a formula and nothing else, also one of words
+        content = next(part for part in alone.groups() if part is not None).strip()
+        return None if _UNSURE.search(content) else content
     return _concluded(_MARKDOWN.sub("", _folded(text[-_WINDOW:])).strip())
+
+
+def whole(text: str) -> str:
+    """All of a short response that is nothing but its answer, or announces it and says no more."""
+    text = finished(text).strip()
+    cue = _CUE.search(text)
+    return text[cue.end() :] if cue and _OPENING.fullmatch(text, 0, cue.start()) else text
+
+
+def finished(text: str) -> str:
+    """The text without marks of turns at its end, and without a closing `I hope it is correct.`"""
+    tail = _WISH.sub("", _TURN.sub("", text[-400:]))
+    return text[:-400] + tail
 
 
 def _folded(text: str) -> str:
@@ -103,7 +134,7 @@ def announcement(text: str) -> str | None:
 
 def _said(rest: str) -> str:
     """An announced sentence's own predicate: `The largest n is 34`."""
-    if not re.match(r"[A-Za-z]{2,}\s", rest) or _UNSURE.search(rest):
+    if not re.match(r"[A-Za-z]{2,}\s", rest) or _UNSURE.search(_RELATIVE.sub("", rest)):
         return rest
     value = _predicate(rest)
     return value if value and value != rest and _QUANTITY.search(value) else rest
@@ -134,8 +165,8 @@ def _until_end(text: str) -> tuple[str, str]:
 
 def _clean(text: str) -> str:
     text = _REMARK.sub("", _REASON.sub("", _MARKDOWN.sub("", text)).strip())
-    text = _TOTAL.sub("", text, count=1)
-    return _undelimited(text).strip().rstrip(".,;:!").strip()
+    text = _TOTAL.sub("", text, count=1).strip().rstrip(".,;:!")  # before the delimiters go: `$26!$` is a factorial
+    return _undelimited(text).strip().rstrip(".,;:").strip()
 
 
 def _undelimited(text: str) -> str:

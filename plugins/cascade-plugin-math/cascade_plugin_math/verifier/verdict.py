@@ -20,14 +20,15 @@ from typing import Any
 from cascade_core.errors import TaskError
 from cascade_plugin_math.verifier import choices, question, reader, repeats, words
 from cascade_plugin_math.verifier.asking import value_of
-from cascade_plugin_math.verifier.extraction import boxed, is_cut_off
+from cascade_plugin_math.verifier.extraction import boxed, is_boxing, is_cut_off
 from cascade_plugin_math.verifier.match import Asked, Matcher
 from cascade_plugin_math.verifier.names import is_plain_number, reduce
 from cascade_plugin_math.verifier.node import Node, TooMuch, make
 from cascade_plugin_math.verifier.policy import Policy
 from cascade_plugin_math.verifier.reader import Reading
-from cascade_plugin_math.verifier.statement import stated
+from cascade_plugin_math.verifier.statement import stated, whole
 
+OWN_TEXT = "right: the label's own text"
 MODES = ("boxed", "stated")
 _POINTED = re.compile(r"-?\d{1,3}\.\d{3}")  # a data set's decimal point, or a locale's thousands
 _MISSING = ("None", "Null", "NULL", "NaN", "NAN")  # how other programs write that there is no label
@@ -59,6 +60,9 @@ def judge(
     """
     policy = policy or Policy()
     text = label_text(label)
+    if answer == "stated" and response is not None and (said := _label_said(response, text)) is not None:
+        labelled(text, policy)  # a label that cannot be read stays an error of the task
+        return Verdict(True, OWN_TEXT, said)
     if policy.answer_type == "choice" or (policy.answer_type == "auto" and choices.is_choice(text, problem)):
         return _choice(response, text, policy, answer)
     wanted = labelled(text, policy)
@@ -133,6 +137,14 @@ def extract(response: str, answer: str) -> tuple[str | None, str]:
     return (stated(response) if answer == "stated" and not is_cut_off(response) else None), ""
 
 
+def _label_said(response: str, label: str) -> str | None:
+    """The label as a response says it that says nothing else, whatever it means; `None` where it does not."""
+    if len(response) > 2 * len(label) + 160 or is_boxing(response) or response.count("~") != label.count("~"):
+        return None
+    said = reader.cleaned(whole(response))
+    return said if reader.identity(said) == reader.identity(reader.cleaned(label)) else None
+
+
 def _offered(response: str) -> str:
     box = boxed(response)
     return box.alternative if box else ""
@@ -151,11 +163,11 @@ def _compare(wanted: Reading, given: str, problem: str, policy: Policy) -> tuple
     """Right or not, and why."""
     if len(given) > reader.MAX_LENGTH:
         if reader.identity(given) == reader.identity(wanted.text):
-            return True, "right: the label's own text"
+            return True, OWN_TEXT
         raise TooMuch("an answer of too many characters")
     text = words.unlabelled(reader.cleaned(given))
     if reader.identity(text) == reader.identity(wanted.text):
-        return True, "right: the label's own text"
+        return True, OWN_TEXT
     if policy.answer_type == "text":
         return _spoken(wanted, reader.read(text, policy))
     reading = reader.read(value_of(text, problem), policy)
