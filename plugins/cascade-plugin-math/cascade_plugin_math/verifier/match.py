@@ -20,6 +20,7 @@ from cascade_plugin_math.verifier.signs import Signs, apart, has_several, togeth
 
 MAX_VALUES = 200
 _RATIOS = ("sin", "cos", "tan", "cot", "sec", "csc")  # named values: `\\cos A = 1/2`
+_SETS = ("tuple", "rel", "union", "or", "and", "list")
 _KEPT_WHOLE = ("rel", "stmt", "cond", "cases", "list1", "builder")
 
 
@@ -80,10 +81,22 @@ class Matcher:
             return None
         if not (regions.could_be(left) and regions.could_be(right)):
             return None if regions.is_listing(left) or regions.is_listing(right) else False
+        if self.context.policy.is_loose and self._alike(left, right):
+            return True
         one, two = self._as_region(left, left_name), self._as_region(right, right_name)
         if any(regions.same(first, second) for first in one for second in two):
             return True
         return self._items(label, answer) if label.op == answer.op == "list" else False
+
+    def _alike(self, label: Node, answer: Node) -> bool:
+        """Whether two sets are written alike, with ends that differ by no more than the policy allows."""
+        if (label.op, label.value, len(label.args)) == (
+            answer.op,
+            answer.value,
+            len(answer.args),
+        ) and label.op in _SETS:
+            return all(map(self._alike, label.args, answer.args))
+        return canonical(label) == canonical(answer) or quantities.same(label, answer, self.context, self.asked)
 
     def _as_region(self, node: Node, name: Node | None) -> list[Node]:
         """What a node may mean as a region; inequalities between commas hold together, or are alternatives."""

@@ -48,6 +48,11 @@ class Policy:
         return self.locale.replace("_", "-").split("-")[0].lower() in _DECIMAL_COMMA
 
     @property
+    def is_loose(self) -> bool:
+        """Whether numbers may differ from the label's."""
+        return bool(self.rel_tol or self.abs_tol or self.decimals != "exact")
+
+    @property
     def letters(self) -> str:
         """The letters that may be chosen, in upper case."""
         spec = self.choices.upper().replace(" ", "").replace(",", "") or "A-J"

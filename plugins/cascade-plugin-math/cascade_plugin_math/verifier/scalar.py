@@ -60,8 +60,7 @@ def equal(label: Node, answer: Node, context: Context) -> bool:
 
 def _same_quotients(label: Node, answer: Node, context: Context) -> bool | None:
     """Whether two quotients of polynomials are the same, exactly; `None` where they are none, or too large."""
-    loose = context.policy.rel_tol or context.policy.abs_tol or context.policy.decimals != "exact"
-    if loose or _double(label, answer) or not symbols(label) | symbols(answer):
+    if context.policy.is_loose or _double(label, answer) or not symbols(label) | symbols(answer):
         return None
     try:
         left, right = polynomial.quotient(label), polynomial.quotient(answer)
