@@ -18,6 +18,7 @@ from cascade_core.domain import (
     Task,
 )
 from cascade_core.hookspecs import hookimpl
+from cascade_core.resource import Resource
 
 __all__ = [
     "BatchStats",
@@ -29,6 +30,7 @@ __all__ = [
     "Group",
     "Message",
     "Pair",
+    "Resource",
     "Response",
     "Score",
     "Task",

@@ -231,9 +231,10 @@ class Benchmark:
 class Domain(ABC):
     """A domain: what is asked, and what a good answer is. Subclass it as a dataclass; its fields are its options.
 
-    `lane` says what a score spends its time on: `"cpu"` computes, `"io"` waits for a sandbox, a reward model, a judge.
-    Both are judged one at a time in a process that is killed at its limits; an `"io"` domain may use the network.
-    `needs` names resources that `open` wants by address; nothing provides any yet, and a run that needs one is refused.
+    `lane` says what a score spends its time on: `"cpu"` computes, `"io"` waits for a sandbox, a reward model, a judge, and may
+    use the network. Either is judged one at a time in a process that is killed at its limits; there are `scoring.workers`
+    processes for the one and `scoring.concurrency` for the other, so that neither waits for its neighbour.
+    `needs` names resources (`resource.py`) that run beside the domain and are handed to `open` by address: `"sandbox"`, say.
     `needs_batch` says that `rewards` uses the statistics of the whole batch.
     """
 
@@ -243,7 +244,11 @@ class Domain(ABC):
     needs_batch: ClassVar[bool] = False
 
     def open(self, resources: Mapping[str, str]) -> None:
-        """Called once in every process that scores, before the first `score`; `resources` maps names to addresses."""
+        """Called once in every process that scores, before the first `score`; `resources` maps what is needed to addresses.
+
+        A connection may be kept, and must be made anew when it breaks. A resource that does not answer is no verdict: let the
+        exception out of `score`, and the sample is tried once more in a fresh process before it counts as not judged.
+        """
         return None
 
     def close(self) -> None:
@@ -303,9 +308,10 @@ class Domain(ABC):
 
 @dataclass(frozen=True)
 class DomainRef:
-    """How a domain crosses processes: it is rebuilt there from the entry points, never pickled."""
+    """How a domain crosses processes: it is rebuilt there from the entry points, never pickled. `lane` is the domain's own."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     distribution: str = ""
     version: str = ""
+    lane: str = "cpu"

@@ -12,6 +12,7 @@
     ├── TaskError (ValueError)             one task is broken (bad label, bad instruction): its samples are failed, not wrong
     ├── ScoringError (RuntimeError)        scoring as a whole cannot go on
     │   └── TooManyFailures                more samples could not be judged than the run allows
+    ├── ResourceError (RuntimeError)       something that domains need cannot be started, or has gone
     ├── TrainerError (RuntimeError)        a trainer could not do its stage
     └── RunError (RuntimeError)            a run folder
         ├── RunLocked                      another process is working on it
@@ -71,6 +72,10 @@ class ScoringError(CascadeError, RuntimeError):
 
 class TooManyFailures(ScoringError):
     """More samples could not be judged than `max_error_rate` allows."""
+
+
+class ResourceError(CascadeError, RuntimeError):
+    """Something that domains need (a sandbox, a reward model) cannot be started, or has gone."""
 
 
 class TrainerError(CascadeError, RuntimeError):

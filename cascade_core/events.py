@@ -1,7 +1,7 @@
 """`events.jsonl`: what happened in a run, one JSON object a line, in order.
 
-Every line has `kind`, `stage` and `time` (seconds since the epoch); most have `step`. Fields whose name is `time` or ends
-in `_seconds` are clocks and durations: all others are the same when a run is killed and given again. For that, `rewind`
+Every line has `kind`, `stage` and `time` (seconds since the epoch); most have `step`. Fields whose name is `time`, ends in
+`_seconds` or has `_seconds/` in it are clocks and durations: all others are the same when a run is killed and given again. For that, `rewind`
 drops the lines of work that is about to be redone.
 """
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cascade_core.domain import Domain
+    from cascade_core.resource import Resource
     from cascade_core.trainers import Trainer
 
 PROJECT = "cascade_core"
@@ -37,6 +38,12 @@ def cascade_domains() -> Iterable[type[Domain]]:
 @hookspec
 def cascade_trainers() -> Iterable[type[Trainer]]:
     """Trainer classes of this plugin. Called once per process, when its names are looked up."""
+    return ()
+
+
+@hookspec
+def cascade_resources() -> Iterable[type[Resource]]:
+    """Resource classes of this plugin. Called once per process, when names are looked up; must import nothing heavy."""
     return ()
 
 

@@ -25,7 +25,7 @@ from cascade_core.advantages import LARGEST_REWARD, advantages, soft_overlong
 from cascade_core.domain import BatchStats, Score
 from cascade_core.errors import ContractError, ScoringError, TooManyFailures
 from cascade_core.rows import Row, read, score_json, write
-from cascade_core.scoring import Scorer
+from cascade_core.scoring import Handed, Scorer, Verdict
 from cascade_core.settings import Soft, Stage
 
 _WINDOW = 500  # samples of a domain over which its failures are counted, at least
@@ -49,6 +49,7 @@ class _Sample:
 
     row: Mapping[str, object]
     score: Score
+    verdict: Verdict
     reward: float | None = None
     masked: str = ""
     advantage: float = 0.0
@@ -90,6 +91,19 @@ class Judge:
         self._scorer, self._stage, self._seed = scorer, stage, seed
         self._rollouts, self._max_error_rate = folder / "rollouts", max_error_rate
         self._failures: dict[str, _Failures] | None = None
+        self._handed: Handed = {}
+
+    def hand_over(self, row: Row) -> None:
+        """Begins to judge a row of the step that `judge` is called for next, while others are still being generated; does not wait.
+
+        `judge` then finds its verdict by the fields that a verdict may depend on (task, `response`, `prefill`, `truncated`): a
+        row that agrees in them gets that verdict, whatever else it says, and any other is judged as if nothing had been
+        handed over. So rewards do not depend on it. Safe from several threads.
+
+        Raises:
+            ScoringError: the scorer is closed.
+        """
+        self._scorer.hand_over(row, self._handed)
 
     def judge(self, step: int, rows: Sequence[Row]) -> Judged:
         """Judges one step and stores it.
@@ -110,13 +124,15 @@ class Judge:
                 raise ContractError(
                     f"a sampled row needs a text 'group' and an integer 'tokens', found {str(row)[:200]}"
                 )
-        start = time.perf_counter()
-        samples = [_Sample(row, score) for row, score in zip(rows, self._scorer.score(rows), strict=True)]
+        start, handed = time.monotonic(), self._handed
+        self._handed = {}
+        verdicts = self._scorer.verdicts(rows, handed)
+        samples = [_Sample(row, one.score, one) for row, one in zip(rows, verdicts, strict=True)]
         groups: dict[str, list[_Sample]] = {}
         for sample in samples:
             groups.setdefault(str(sample.row["group"]), []).append(sample)
         self._reward(samples, groups)
-        seconds = time.perf_counter() - start
+        seconds = time.monotonic() - start
         for sample in samples:
             self._apply_length(sample)
         if self._stage.control == "permuted-rewards":
@@ -134,7 +150,8 @@ class Judge:
         judged = [_row(sample) for sample in samples]
         write(self._rollouts / f"step-{step:05d}.jsonl", ({**row, "step": step} for row in judged))
         self._check(step, samples)
-        return Judged(judged, {**_metrics(samples, groups.values()), "verify_seconds": round(seconds, 3)})
+        times = {**_times(samples, start), "verify_seconds": round(seconds, 3)}
+        return Judged(judged, {**_metrics(samples, groups.values()), **times})
 
     def _reward(self, samples: Sequence[_Sample], groups: Mapping[str, list[_Sample]]) -> None:
         """Each judged sample's own reward, then what domains with a `rewards` of their own make of it."""
@@ -262,6 +279,23 @@ def _metrics(samples: Sequence[_Sample], groups: Iterable[Sequence[_Sample]]) ->
             found = [sample.score.metrics[name] for sample in own if name in sample.score.metrics]
             metrics |= _means(f"metric/{domain}/{name}", found)
     return metrics
+
+
+def _times(samples: Sequence[_Sample], start: float) -> dict[str, float]:
+    """Seconds by domain: of a verdict in the queue and under judgement, the longest judgement, and how long the step waited.
+
+    That wait runs from `start`, when all responses were there, to the domain's last verdict: what is left of its judging where
+    rows were handed over before.
+    """
+    found: dict[str, float] = {}
+    for domain in dict.fromkeys(map(_domain, samples)):
+        own = [sample.verdict for sample in samples if _domain(sample) == domain]
+        runs = [verdict.run_seconds for verdict in own]
+        found |= _means(f"queue_seconds/{domain}", [verdict.queue_seconds for verdict in own])
+        found |= _means(f"run_seconds/{domain}", runs)
+        found[f"run_max_seconds/{domain}"] = max(runs)
+        found[f"wait_seconds/{domain}"] = max(0.0, max(verdict.ended for verdict in own) - start)
+    return {name: round(value, 6) for name, value in found.items()}
 
 
 def _means(name: str, values: Sequence[float]) -> dict[str, float]:

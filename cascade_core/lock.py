@@ -1,7 +1,7 @@
 """`lock.json`: what a run was started with, so that going on with something else is refused.
 
 It pins the spec, the plugins' versions and source hashes, the versions of what they depend on, the trainers' flags, the
-files that the domains' options name and the tasks of every benchmark. Settings that cannot change a result (how many
+files that the domains' options name, what provides the resources that they need, and the tasks of every benchmark. Settings that cannot change a result (how many
 workers) are left out. The starting model's fingerprint is in the first stage's `metrics.json`, as every stage's is.
 """
 
@@ -21,24 +21,32 @@ from cascade_core.errors import RunChanged
 from cascade_core.evaluate import Exam
 from cascade_core.folder import file_hash
 from cascade_core.plugins import Registry
+from cascade_core.provision import Provision
 from cascade_core.settings import Spec
 
 # How many processes judge, how long an unjudged sample is waited for, and how many of those are borne: of no effect on
 # what is judged. Not so `evaluation.batch_size`: what a prompt is given depends on the prompts beside it.
-FREE = {("scoring", "workers"), ("scoring", "wall_seconds"), ("scoring", "max_error_rate")}
+FREE = {("scoring", key) for key in ("workers", "concurrency", "wall_seconds", "io_wall_seconds", "max_error_rate")}
 
 
 def lock(
-    spec: Spec, registry: Registry, flags: Mapping[str, Mapping[str, Any]], found: Iterable[Exam]
+    spec: Spec,
+    registry: Registry,
+    flags: Mapping[str, Mapping[str, Any]],
+    found: Iterable[Exam],
+    resources: Iterable[Provision] = (),
 ) -> dict[str, Any]:
     """The lock of a run; `flags` are each stage's own trainer flags."""
+    provided = list(resources)
     kinds = [("domain", name) for name in spec.domains]
+    kinds += [("resource", f"{one.need}/{one.name}") for one in provided if one.name]
     kinds += [("trainer", name) for name in sorted({stage.trainer or spec.trainer for stage in spec.stages})]
     return {
         "python": platform.python_version(),
         "spec": pinned_spec(spec),
         "core": {"version": version("cascade-rl"), "source": source_hash("cascade_core")},
         "plugins": {f"{kind} {name}": _plugin(registry, kind, name) for kind, name in kinds},
+        "resources": {one.need: dict(one.pinned) for one in provided},
         "data": {name: files(options) for name, options in spec.domains.items()},
         "trainer_flags": {name: dict(values) for name, values in flags.items()},
         "benchmarks": {exam.name: exam.fingerprint for exam in found},
@@ -46,8 +54,9 @@ def lock(
 
 
 def pinned_spec(spec: Spec) -> dict[str, Any]:
-    """The spec as JSON, without settings that cannot change a result."""
+    """The spec as JSON, without settings that cannot change a result, and without resources: what they come to is pinned."""
     whole = spec.model_dump(mode="json")
+    whole.pop("resources")
     for section, key in FREE:
         whole[section].pop(key, None)
     return whole
@@ -71,7 +80,7 @@ def _plugin(registry: Registry, kind: str, name: str) -> dict[str, Any]:
         "distribution": plugin.distribution,
         "version": plugin.version,
         "source": source_hash(cls.__module__.partition(".")[0]),
-        "dependencies": _dependencies(plugin.distribution, name),
+        "dependencies": _dependencies(plugin.distribution, name.partition("/")[0]),
     }
 
 

@@ -22,9 +22,11 @@ from cascade_core import hookspecs
 from cascade_core.domain import Domain
 from cascade_core.errors import ContractError
 from cascade_core.nearest import hint
+from cascade_core.resource import Resource
 from cascade_core.trainers import Trainer
 
-HOOKS = ("cascade_commands", "cascade_domains", "cascade_trainers")
+HOOKS = ("cascade_commands", "cascade_domains", "cascade_resources", "cascade_trainers")
+LANES = ("cpu", "io")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -77,6 +79,7 @@ def _offers(module: Any, name: str) -> Iterator[Offer]:
     manager.register(module, name=name)
     _check_hooks(module, manager)
     yield from _classes("domain", Domain, _results(manager, "cascade_domains"))
+    yield from _classes("resource", Resource, _results(manager, "cascade_resources"))
     yield from _classes("trainer", Trainer, _results(manager, "cascade_trainers"))
     for result in _results(manager, "cascade_commands"):
         yield from _commands(result)
@@ -121,6 +124,10 @@ def _classes(kind: str, base: type, results: Iterable[Any]) -> Iterator[Offer]:
                 lacks = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
                 raise ContractError(f"{kind} class {cls.__qualname__} is abstract: it lacks {lacks}")
             name = _name(kind, getattr(cls, "name", None), cls.__qualname__)
+            if issubclass(cls, Domain) and cls.lane not in LANES:
+                raise ContractError(f"the lane of domain {name!r} must be {' or '.join(LANES)}, found {cls.lane!r:.80}")
+            if issubclass(cls, Resource):  # one name may stand for a way to provide this, and a way to provide that
+                name = f"{_name('what is provided by', getattr(cls, 'provides', None), cls.__qualname__)}/{name}"
             if name in seen:
                 raise ContractError(f"{hook} returned two classes called {name!r}")
             seen.add(name)

@@ -1,4 +1,4 @@
-"""Options of a domain: the fields of its dataclass, checked and typed before the domain is built.
+"""Options of a domain, or of a resource: the fields of its dataclass, checked and typed before it is built.
 
 The annotation of a field says what is allowed (`Literal["boxed", "stated"]`, `list[int]`, `float | None`); values come
 from YAML or JSON, strictly: text is no number. A field with an annotation that cannot be resolved is passed on as it is.
@@ -17,22 +17,24 @@ from typing import Any
 from cascade_core.domain import Domain
 from cascade_core.errors import SpecError
 from cascade_core.nearest import suggestion
+from cascade_core.resource import Resource
 
+Optioned = type[Domain] | type[Resource]
 Where = tuple[str | int, ...]
 Problem = tuple[Where, str]
 
 
-def check_options(cls: type[Domain], options: Mapping[str, Any]) -> None:
-    """Refuses options that are no field of the domain, or have a value that the field's annotation does not allow.
+def check_options(cls: Optioned, options: Mapping[str, Any], kind: str = "domain") -> None:
+    """Refuses options that are no field of the class, or have a value that the field's annotation does not allow.
 
     Raises:
         SpecError: names the option, what was found, and what is allowed or the nearest name.
     """
-    for _, what in problems(cls, options):
-        raise SpecError(f"domain {cls.name!r}: {what}")
+    for _, what in problems(cls, options, kind):
+        raise SpecError(f"{kind} {cls.name!r}: {what}")
 
 
-def problems(cls: type[Domain], options: Mapping[str, Any]) -> Iterator[Problem]:
+def problems(cls: Optioned, options: Mapping[str, Any], kind: str = "domain") -> Iterator[Problem]:
     """What is wrong with the options: (path of keys inside them, sentence)."""
     allowed = {field.name: field for field in _fields(cls)}
     for name, value in options.items():
@@ -42,20 +44,20 @@ def problems(cls: type[Domain], options: Mapping[str, Any]) -> Iterator[Problem]
             yield from _converted(cls, name, value)[1]
     for name, field in allowed.items():
         if name not in options and field.default is MISSING and field.default_factory is MISSING:
-            yield (), f"option {name!r} must be given: the domain has no default for it"
+            yield (), f"option {name!r} must be given: the {kind} has no default for it"
 
 
-def typed(cls: type[Domain], options: Mapping[str, Any]) -> dict[str, Any]:
+def typed(cls: Optioned, options: Mapping[str, Any], kind: str = "domain") -> dict[str, Any]:
     """The options as their annotations want them: a list as a tuple, text as a `Path`, a mapping as a dataclass.
 
     Raises:
         SpecError: see `check_options`.
     """
-    check_options(cls, options)
+    check_options(cls, options, kind)
     return {name: _converted(cls, name, value)[0] for name, value in options.items()}
 
 
-def schema(cls: type[Domain]) -> dict[str, Any]:
+def schema(cls: Optioned) -> dict[str, Any]:
     """The JSON Schema of the options: an object that allows the fields and nothing else."""
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
@@ -73,11 +75,11 @@ def schema(cls: type[Domain]) -> dict[str, Any]:
     return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
 
 
-def _fields(cls: type[Domain]) -> list[Field[Any]]:
+def _fields(cls: Optioned) -> list[Field[Any]]:
     return [field for field in fields(cls) if field.init] if is_dataclass(cls) else []
 
 
-def _converted(cls: type[Domain], name: str, value: Any) -> tuple[Any, list[Problem]]:
+def _converted(cls: Optioned, name: str, value: Any) -> tuple[Any, list[Problem]]:
     """The value as the field wants it, and what is wrong with it."""
     adapter = _adapter(cls, name)
     if adapter is None:
@@ -128,7 +130,7 @@ def _is_json(value: Any) -> bool:
         return False
 
 
-def _hint(cls: type[Domain], name: str) -> Any:
+def _hint(cls: Optioned, name: str) -> Any:
     """The resolved annotation of a field, `None` where it cannot be resolved."""
     try:
         return typing.get_type_hints(cls, include_extras=True)[name]
@@ -144,7 +146,7 @@ def _nested(hint: Any) -> list[str]:
 
 
 @functools.cache
-def _adapter(cls: type[Domain], name: str) -> Any:
+def _adapter(cls: Optioned, name: str) -> Any:
     """What checks one option; `None` where its annotation cannot be resolved or is nothing that pydantic knows."""
     from pydantic import ConfigDict, TypeAdapter
     from pydantic.errors import PydanticUserError

@@ -17,6 +17,7 @@ from cascade_core.domain import Benchmark, Domain, Task
 from cascade_core.errors import CascadeError, PluginBroken
 from cascade_core.plugins import Registry, registry
 from cascade_core.prompts import step_size
+from cascade_core.provision import chosen
 from cascade_core.settings import Evaluation, Sampling, Spec, Stage
 
 # Counting an endless benchmark stops here, and the plan says "at least".
@@ -32,6 +33,19 @@ class DomainPlan:
     version: str
     options: Mapping[str, Any]
     example: str | None
+
+
+@dataclass(frozen=True)
+class ResourcePlan:
+    """What will run beside the domains that need it: a class by its `name`, started with the run; or an `address`, found running."""
+
+    need: str
+    name: str
+    distribution: str
+    version: str
+    options: Mapping[str, Any]
+    address: str
+    domains: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,7 @@ class Plan:
     benchmarks: tuple[BenchmarkPlan, ...]
     scoring: Mapping[str, Any]
     evaluations: int
+    resources: tuple[ResourcePlan, ...] = ()
 
     @property
     def totals(self) -> dict[str, int | None]:
@@ -119,6 +134,22 @@ def plan(spec: Spec, domains: Mapping[str, Domain], found: Registry | None = Non
         ),
         scoring=spec.scoring.model_dump(mode="json"),
         evaluations=len(spec.stages) + 1,
+        resources=_resources(spec, domains, found),
+    )
+
+
+def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> tuple[ResourcePlan, ...]:
+    return tuple(
+        ResourcePlan(
+            need=need,
+            name=one.name,
+            distribution=one.distribution,
+            version=one.version,
+            options=dict(one.options),
+            address=one.address,
+            domains=tuple(name for name, domain in domains.items() if need in domain.needs),
+        )
+        for need, one in chosen(domains.values(), spec.resources, found).items()
     )
 
 

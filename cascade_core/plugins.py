@@ -27,7 +27,7 @@ from cascade_core.trainers import Trainer
 
 __all__ = ["KINDS", "Plugin", "Registry", "check_options", "registry"]
 
-KINDS = ("domain", "trainer", "command")
+KINDS = ("domain", "resource", "trainer", "command")
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ class Registry:
 
     def reference(self, name: str, options: Mapping[str, Any] | None = None) -> DomainRef:
         """What another process needs to rebuild the domain."""
-        _, plugin = self.find("domain", name)
-        return DomainRef(name, dict(options or {}), plugin.distribution, plugin.version)
+        cls, plugin = self.find("domain", name)
+        return DomainRef(name, dict(options or {}), plugin.distribution, plugin.version, cls.lane)
 
     def build(self, ref: DomainRef) -> Domain:
         """The domain that `ref` stands for, in this process.

@@ -24,7 +24,7 @@ from cascade_core.domain import DomainRef
 from cascade_core.errors import ScoringError
 from cascade_core.patience import Patience
 from cascade_core.process import Process, Reply
-from cascade_core.seat import Answer, Job, Seat
+from cascade_core.seat import Job, Seat
 from cascade_core.settings import Scoring
 
 _OPEN_SECONDS = 60.0  # at least, for an interpreter to start and a domain to import what it needs
@@ -150,11 +150,11 @@ class Pool:
         if job is None:
             pass  # taken back; whoever has it now answers for it
         elif reply.kind == b"k":
-            self._done(job, Answer(reply.body))
+            self._done(job, body=reply.body)
         elif reply.kind == b"l":
-            self._done(job, Answer(limit=text))
+            self._done(job, limit=text)
         elif reply.kind == b"t":
-            self._done(job, Answer(error=text))
+            self._done(job, error=text)
         else:
             retire |= self._failed(job, text, opening)
         if retire:
@@ -162,9 +162,9 @@ class Pool:
             seat.jobs.clear()
             self._retire(seat)
 
-    def _done(self, job: Job, answer: Answer) -> None:
+    def _done(self, job: Job, *, body: bytes = b"", limit: str = "", error: str = "") -> None:
         self._patience.judged(job.domain)
-        job.future.set_result(answer)
+        job.settle(body=body, limit=limit, error=error)
 
     def _failed(self, job: Job, cause: str, opening: bool = False) -> bool:
         """Queues the job for a fresh process; false where this was that try, or the domain fails at everything."""
@@ -177,7 +177,7 @@ class Pool:
             self._patience.unopenable(job.domain, cause)
         if job.cause:
             cause = f"{cause}, twice" if cause == job.cause else f"{job.cause}; on a fresh worker: {cause}"
-        job.future.set_result(Answer(error=cause))
+        job.settle(error=cause)
         return False
 
     def _assign(self) -> None:
@@ -189,7 +189,7 @@ class Pool:
             if not job.claim():
                 continue
             if refusal := self._patience.refusal(job.domain):
-                job.future.set_result(Answer(error=refusal))
+                job.settle(error=refusal)
                 continue
             seat = self._seat_for(job, idle)
             if seat is not None:
@@ -311,7 +311,7 @@ class Pool:
             told = f"it takes more than {_OPEN_SECONDS:g} s" if seat.overdue else seat.process.death
             self._failed(job, f"domain {self._domains[job.domain].name!r} cannot be opened: {told}", opening=True)
         elif seat.used_cpu >= limit:
-            self._done(job, Answer(limit=f"limit: {limit:g} s of CPU time"))
+            self._done(job, limit=f"limit: {limit:g} s of CPU time")
         elif seat.overdue:
             self._failed(job, f"no verdict within {self._settings.wall_seconds:g} s")
         else:

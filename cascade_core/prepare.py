@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cascade_core import evaluate, lock
+from cascade_core import evaluate, lock, provision
 from cascade_core.domain import Domain, DomainRef
 from cascade_core.errors import SpecError
 from cascade_core.plugins import Registry, registry
@@ -28,6 +28,7 @@ class Prepared:
     trainers: Mapping[str, type[Trainer]]
     exams: tuple[evaluate.Exam, ...]
     lock: Mapping[str, Any]
+    resources: Mapping[str, provision.Provision]
 
 
 def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
@@ -39,9 +40,7 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
     found = found or registry()
     refs = {name: found.reference(name, options) for name, options in spec.domains.items()}
     domains = {name: found.build(ref) for name, ref in refs.items()}
-    for name, domain in domains.items():
-        if domain.needs:
-            raise SpecError(f"domain {name!r} needs {', '.join(domain.needs)}, which nothing installed provides")
+    resources = provision.chosen(domains.values(), spec.resources, found)
     trainers = {stage.name: found.trainer(stage.trainer or spec.trainer) for stage in spec.stages}
     for stage in spec.stages:
         kinds = trainers[stage.name].kinds
@@ -51,7 +50,8 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
             )
     flags = {stage.name: trainers[stage.name]().settings(stage) for stage in spec.stages}
     exams = tuple(evaluate.exams(domains, spec.evaluation))
-    return Prepared(spec, domains, refs, trainers, exams, lock.lock(spec, found, flags, exams))
+    pinned = lock.lock(spec, found, flags, exams, resources.values())
+    return Prepared(spec, domains, refs, trainers, exams, pinned, resources)
 
 
 def local_model(name: str) -> Path:

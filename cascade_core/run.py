@@ -11,11 +11,12 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from cascade_core import evaluate, lock, rows
-from cascade_core.errors import RunChanged, TrainerError
+from cascade_core import evaluate, lock, provision, rows
+from cascade_core.errors import RunChanged, ScoringError, TrainerError
 from cascade_core.events import Events
 from cascade_core.folder import (
     START,
@@ -52,8 +53,20 @@ def run(spec: Spec, folder: Path, *, say: Say = print) -> Path:
     prepared = prepare(spec)
     with locked(folder), disk_errors(folder):
         _open(folder, prepared)
-        with Scorer(prepared.refs, spec.scoring) as scorer:
-            return _Run(prepared, folder, scorer, say).all()
+        with ExitStack() as stack:
+            resources = provision.Running()
+            if not all(stage.is_finished for stage in _stages(spec, folder)):
+                resources = stack.enter_context(provision.running(prepared.resources.values()))
+            scorer = stack.enter_context(Scorer(prepared.refs, spec.scoring, resources.addresses))
+            try:
+                return _Run(prepared, folder, scorer, say, resources).all()
+            except ScoringError as cause:  # too many samples could not be judged: for want of a resource?
+                resources.check(cause)
+                raise
+
+
+def _stages(spec: Spec, folder: Path) -> list[StageFolder]:
+    return [StageFolder(folder, i, name) for i, name in enumerate([START, *(s.name for s in spec.stages)])]
 
 
 def _open(folder: Path, prepared: Prepared) -> None:
@@ -76,13 +89,13 @@ def _open(folder: Path, prepared: Prepared) -> None:
 class _Run:
     """One run that is under way."""
 
-    def __init__(self, prepared: Prepared, folder: Path, scorer: Scorer, say: Say) -> None:
+    def __init__(
+        self, prepared: Prepared, folder: Path, scorer: Scorer, say: Say, resources: provision.Running
+    ) -> None:
         self.prepared, self.folder, self.scorer, self.say = prepared, folder, scorer, say
-        self.spec = prepared.spec
+        self.resources, self.spec = resources, prepared.spec
         self.events = Events(folder / "events.jsonl")
-        self.stages = [
-            StageFolder(folder, i, name) for i, name in enumerate([START, *(s.name for s in self.spec.stages)])
-        ]
+        self.stages = _stages(prepared.spec, folder)
         self.held_out = evaluate.held_out(prepared.exams)
 
     def all(self) -> Path:
@@ -90,6 +103,8 @@ class _Run:
 
         self._rewind()
         self._emit_once("run_start", "", name=self.spec.name)
+        if self.resources.facts:
+            self._emit_once("resources", "", **self.resources.facts)
         for index, stage in enumerate(self.stages):
             if stage.is_finished:
                 self.say(f"{stage.id}: finished before")
@@ -101,7 +116,9 @@ class _Run:
 
     def _rewind(self) -> None:
         """Forgets the events of work that is going to be done again, or whose end a kill kept from being written down."""
-        keep: dict[str, Callable[[Mapping[str, Any]], bool]] = {"": lambda event: event["kind"] == "run_start"}
+        keep: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+            "": lambda event: event["kind"] in ("run_start", "resources")
+        }
         for index, stage in enumerate(self.stages):
             if stage.is_finished:
                 keep[stage.id] = lambda event: True
@@ -133,6 +150,7 @@ class _Run:
     def _stage(self, index: int, stage: StageFolder) -> None:
         setting = self.spec.stages[index - 1] if index else None
         seconds: dict[str, float] = {}
+        self.resources.check()
         stage.path.mkdir(parents=True, exist_ok=True)
         self._emit_once("stage_start", stage.id, stage_kind=setting.kind if setting else START, index=index)
         if setting is None:

@@ -1,6 +1,8 @@
 """Responses to verdicts, in processes that are killed at their limits; never raises for a sample.
 
 `Scorer` turns rows into requests, hands them to a `pool.Pool`, and turns what comes back into `Score`s in the rows' order.
+There is one pool for domains that compute and one for domains that wait for something else (lane `io`), so that neither's rows
+stand behind the other's.
 Whatever goes wrong with one sample is the `error` of its score: a broken task, a verifier that raises, a lost process.
 Only CPU time or memory used up by judging the response is a verdict of its own, value 0 with a note that begins with
 `limit`. Advantages, files and error rates are `judge.py`'s; HTTP is not here.
@@ -34,6 +36,22 @@ _JUDGED = ("id", "prompt", "answer", "mode", "source", "meta", "response", "pref
 
 _BATCH = 128
 
+Handed = dict[bytes, Job]
+"""Samples that were handed over one by one, to be picked up by `Scorer.verdicts`; whoever makes one keeps it, empty at first."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A score, and what it took in seconds of the clock: in the queue (a try that failed counts there), and to be judged.
+
+    `ended` is a reading of the monotonic clock.
+    """
+
+    score: Score
+    queue_seconds: float
+    run_seconds: float
+    ended: float
+
 
 @dataclass(frozen=True)
 class Look:
@@ -66,7 +84,14 @@ class Scorer:
         self.domains = dict(domains)
         self.settings = settings
         self.workers = settings.workers or _cores()
-        self._pool = Pool(self.domains, resources or {}, settings, self.workers)
+        self.concurrency = settings.concurrency or 2 * self.workers
+        self._lanes = {name: "io" if ref.lane == "io" else "cpu" for name, ref in self.domains.items()}
+        patient = settings.model_copy(update={"wall_seconds": settings.io_wall_seconds})
+        self._pools = {
+            "cpu": Pool(self._of("cpu"), resources or {}, settings, self.workers),
+            "io": Pool(self._of("io"), resources or {}, patient, self.concurrency),
+        }
+        self._closed = False
 
     def __enter__(self) -> Scorer:
         return self
@@ -78,7 +103,19 @@ class Scorer:
 
     def close(self) -> None:
         """Closes the domains and ends the processes."""
-        self._pool.close()
+        self._closed = True
+        for pool in self._pools.values():
+            pool.close()
+
+    def _of(self, lane: str) -> dict[str, DomainRef]:
+        return {name: ref for name, ref in self.domains.items() if self._lanes[name] == lane}
+
+    def _submit(self, jobs: Sequence[Job]) -> None:
+        if self._closed:
+            raise ScoringError("this scorer is closed")
+        for lane, pool in self._pools.items():
+            if own := [job for job in jobs if self._lanes[job.domain] == lane]:
+                pool.submit(own)
 
     def score(self, rows: Sequence[Mapping[str, Any]]) -> list[Score]:
         """One score per row, in order; rows that are the same sample are judged once.
@@ -86,15 +123,34 @@ class Scorer:
         Raises:
             ScoringError: the scorer is closed, before or meanwhile.
         """
-        known: dict[bytes, Job] = {}
-        verdicts: list[Score | Job] = []
+        return [verdict.score for verdict in self.verdicts(rows)]
+
+    def hand_over(self, row: Mapping[str, Any], handed: Handed) -> None:
+        """Begins to judge a row whose verdict is wanted later, by `verdicts`; does not wait. Safe from several threads.
+
+        Raises:
+            ScoringError: the scorer is closed.
+        """
+        ahead: Handed = {}
+        job = _request(row, self.domains, ahead)
+        if isinstance(job, Job) and handed.setdefault(job.body, job) is job:
+            self._submit([job])
+
+    def verdicts(self, rows: Sequence[Mapping[str, Any]], handed: Handed | None = None) -> list[Verdict]:
+        """`score`, with the times; rows that were handed over into `handed` are not judged again, others there are forgotten.
+
+        Raises:
+            ScoringError: the scorer is closed, before or meanwhile.
+        """
+        known: Handed = {} if handed is None else handed
+        found: list[Score | Job] = []
         try:
             for start in range(0, len(rows), _BATCH):  # the first are judged while the last are still being prepared
                 before = len(known)
-                verdicts += [_request(row, self.domains, known) for row in rows[start : start + _BATCH]]
-                self._pool.submit(list(islice(known.values(), before, None)))
-            wait([job.future for job in known.values()])  # once, not once for each
-            return [_verdict(verdict) for verdict in verdicts]
+                found += [_request(row, self.domains, known) for row in rows[start : start + _BATCH]]
+                self._submit(list(islice(known.values(), before, None)))
+            wait([job.future for job in found if isinstance(job, Job)])  # once, not once for each
+            return [_timed(one) for one in found]
         finally:
             for job in known.values():
                 job.future.cancel()  # of no effect but when interrupted
@@ -105,11 +161,12 @@ class Scorer:
         An exception of `rows` itself is raised after the rows before it have been yielded.
         """
         ahead: deque[tuple[Row, Score | Job, bytes]] = deque()
-        known: dict[bytes, Job] = {}
+        known: Handed = {}
         source, failure, more = iter(rows), None, True
+        most = 32 + 4 * (self.workers + (self.concurrency if "io" in self._lanes.values() else 0))
         try:
             while more or ahead:
-                while more and len(ahead) < 32 + 4 * self.workers:
+                while more and len(ahead) < most:
                     try:
                         row = next(source, None)
                     except Exception as cause:  # noqa: BLE001 - raised below, in its turn
@@ -130,11 +187,11 @@ class Scorer:
                 if isinstance(verdict, Job):
                     verdict.future.cancel()
 
-    def _send(self, row: Mapping[str, Any], known: dict[bytes, Job]) -> tuple[Row, Score | Job, bytes]:
+    def _send(self, row: Mapping[str, Any], known: Handed) -> tuple[Row, Score | Job, bytes]:
         before = len(known)
         verdict = _request(row, self.domains, known)
         if isinstance(verdict, Job) and len(known) > before:
-            self._pool.submit([verdict])
+            self._submit([verdict])
         return dict(row), verdict, verdict.body if isinstance(verdict, Job) else b""
 
     def submit(self, row: Mapping[str, Any]) -> Future[Score]:
@@ -150,7 +207,7 @@ class Scorer:
             promise.set_result(verdict)
             return promise
         verdict.future.add_done_callback(lambda future: _keep(promise, future))
-        self._pool.submit([verdict])
+        self._submit([verdict])
         return promise
 
     def look(self, rows: Sequence[Mapping[str, Any]], *, explain: bool = False) -> list[Look]:
@@ -165,7 +222,7 @@ class Scorer:
         for row in rows:
             job = _request(row, self.domains, {}, explain=explain)
             if isinstance(job, Job):
-                self._pool.submit([job])
+                self._submit([job])
                 looks.append(_look(job.future.result()))
             else:
                 looks.append(Look(job))
@@ -173,7 +230,7 @@ class Scorer:
 
     def overrides_rewards(self, domain: str) -> bool:
         """Whether the domain has a `rewards` of its own; true where no row of it has been judged yet."""
-        return self._pool.overrides.get(domain, True)
+        return self._pools[self._lanes.get(domain, "cpu")].overrides.get(domain, True)
 
     def rewards(self, domain: str, group: Sequence[Mapping[str, Any]], batch: BatchStats) -> list[float]:
         """`Domain.rewards` of one group of judged rows (each with its `score`), one finite number per row.
@@ -193,7 +250,7 @@ class Scorer:
         if domain not in self.domains:
             return [ScoringError(_unknown(domain, self.domains)) for _ in groups]
         jobs = [Job(domain, b"r", _group_body(domain, group, batch)) for group in groups]
-        self._pool.submit(jobs)
+        self._submit(jobs)
         answers = [job.future.result() for job in jobs]
         return [
             ScoringError(f"{domain}: rewards of a group: {answer.limit or answer.error}")
@@ -214,6 +271,14 @@ def _verdict(verdict: Score | Job) -> Score:
     return verdict if isinstance(verdict, Score) else _score(verdict.future.result())
 
 
+def _timed(verdict: Score | Job) -> Verdict:
+    if isinstance(verdict, Score):
+        return Verdict(verdict, 0.0, 0.0, 0.0)
+    answer = verdict.future.result()
+    begun = answer.begun or answer.ended
+    return Verdict(_score(answer), begun - verdict.queued, answer.ended - begun, answer.ended)
+
+
 def _score(answer: Answer) -> Score:
     if answer.error:
         return Score.failed(answer.error)
@@ -228,7 +293,7 @@ def _look(answer: Answer) -> Look:
 
 
 def _request(
-    row: Mapping[str, Any], domains: Mapping[str, DomainRef], known: dict[bytes, Job], explain: bool | None = None
+    row: Mapping[str, Any], domains: Mapping[str, DomainRef], known: Handed, explain: bool | None = None
 ) -> Score | Job:
     """The job that judges the row, the one already known where it is the same sample; a score where none can.
 

@@ -21,11 +21,16 @@ _SLOW_SECONDS = 0.1  # a running job that takes longer has its followers taken b
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a job: JSON of the domain's own answer, or a `limit` note, or an `error`."""
+    """What became of a job: JSON of the domain's own answer, or a `limit` note, or an `error`.
+
+    `begun` and `ended` are readings of the monotonic clock, of the try that decided; 0 where it never began.
+    """
 
     body: bytes = b""
     limit: str = ""
     error: str = ""
+    begun: float = 0.0
+    ended: float = 0.0
 
 
 @dataclass(eq=False)
@@ -38,11 +43,17 @@ class Job:
     future: Future[Answer] = field(default_factory=Future)
     cause: str = ""  # of the first failure; not empty means: only a fresh process may try again
     running: bool = False
+    queued: float = field(default_factory=time.monotonic)
+    begun: float = 0.0
 
     def claim(self) -> bool:
         """Whether somebody still waits for it; from then on it cannot be cancelled."""
         self.running = self.running or self.future.set_running_or_notify_cancel()
         return self.running
+
+    def settle(self, *, body: bytes = b"", limit: str = "", error: str = "") -> None:
+        """Hands its answer to whoever waits for it."""
+        self.future.set_result(Answer(body, limit, error, self.begun, time.monotonic()))
 
 
 @dataclass(eq=False)
@@ -123,5 +134,7 @@ class Seat:
 
     def _clock(self, seconds: float) -> None:
         self.begun = time.monotonic()
+        if self.jobs and self.jobs[0] is not None:
+            self.jobs[0].begun = self.begun
         self.deadline = self.begun + seconds
         self.started_cpu = self.process.cpu

@@ -203,12 +203,21 @@ class Stage(Settings):
 class Scoring(Settings):
     """The worker processes that judge responses."""
 
-    workers: Annotated[int, Field(ge=0, le=1024)] = Field(0, description="processes; 0 means one per core")
+    workers: Annotated[int, Field(ge=0, le=1024)] = Field(
+        0, description="processes for domains that compute; 0 means one per core"
+    )
+    concurrency: Annotated[int, Field(ge=0, le=1024)] = Field(
+        0,
+        description="further processes for domains that wait (io): so many verdicts at once; 0 means twice the workers",
+    )
     cpu_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
         10.0, description="CPU time of one verdict; past it the response is wrong (limit)"
     )
     wall_seconds: Annotated[float, Field(gt=0, le=604_800)] = Field(
         120.0, description="backstop per verdict; past it the sample could not be judged"
+    )
+    io_wall_seconds: Annotated[float, Field(gt=0, le=604_800)] = Field(
+        600.0, description="the same for domains that wait (io)"
     )
     memory_mib: Annotated[int, Field(gt=0, le=2**24)] = Field(
         1024, description="memory of one verdict beyond the worker's own"
@@ -240,6 +249,27 @@ def _options(value: Any) -> Any:
     return value
 
 
+def _choice(value: Any) -> Any:
+    """What provides a resource: text, or one name with its options, where `docker:` with nothing after it has none."""
+    if isinstance(value, dict):
+        if len(value) != 1:
+            raise PydanticCustomError("one_choice", "must be one name with its options, found {n}", {"n": len(value)})
+        return _options(value)
+    if isinstance(value, str) and value.strip():
+        return value
+    raise PydanticCustomError(
+        "choice",
+        "must be a name, an address or a mapping of one name to its options, found {shown}",
+        {"shown": repr(value)},
+    )
+
+
+Choice = Annotated[
+    str | dict[str, dict[str, Any]],
+    BeforeValidator(_choice, json_schema_input_type=str | dict[str, dict[str, Any] | None]),
+]
+
+
 def _path(value: Any) -> Any:
     return {"path": value} if isinstance(value, str) else value
 
@@ -258,6 +288,10 @@ class Spec(Settings):
         Field(min_length=1),
         BeforeValidator(_options, json_schema_input_type=dict[str, dict[str, Any] | None]),
     ] = Field(description="domain name to its options; all that are listed are measured after every stage")
+    resources: dict[str, Choice] = Field(
+        {},
+        description="what provides what domains need, such as `sandbox: docker`: a name, a name with its options, or an address; default: what is installed as the default",
+    )
     stages: Annotated[list[Stage], Field(min_length=1, max_length=99)] = Field(description="in the order of training")
     scoring: Scoring = Field(Scoring(), description="limits of the verifiers")
     evaluation: Evaluation = Field(Evaluation(), description="what is measured")

@@ -5,7 +5,7 @@ domains, options, trainers and benchmarks exist and take what the spec gives the
 task. Whatever is wrong is refused before anything starts, all of it at once, each on a line of its own:
 `file:line:column: where: what was found, what is allowed`.
 
-Text in `model` and in the options of domains that begins with `./` or `../` is a path from the spec's folder (after
+Text in `model`, `resources` and the options of domains that begins with `./` or `../` is a path from the spec's folder (after
 `--set`: from the working directory). All other text is left as it is, since a hub name looks like a path.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cascade_core import options, overrides
+from cascade_core import options, overrides, provision
 from cascade_core.document import Document, Where, read
 from cascade_core.domain import Benchmark, Domain
 from cascade_core.errors import CascadeError, PluginBroken, PluginError, SpecError, UsageError
@@ -63,21 +63,21 @@ def check(
     domains: dict[str, Domain] = {}
     wrong = [*_build(spec, found, domains), *_trainers(spec, found)]
     if len(domains) == len(spec.domains):
-        wrong += _benchmarks(spec, domains)
+        wrong += [*_resources(spec, domains, found), *_benchmarks(spec, domains)]
     wrong += _model(spec)
     if wrong:
         raise _refused(document, wrong)
     return domains
 
 
-def read_options(settings: Iterable[str]) -> dict[str, Any]:
-    """The options of a domain from `name=value` as after `--option`, typed as in a spec.
+def read_options(settings: Iterable[str], flag: str = "--option") -> dict[str, Any]:
+    """The options of a domain from `name=value` as after `--option`, typed as in a spec; `flag` is what they were given after.
 
     Raises:
         SpecError: no `=`, or a value that is no YAML.
     """
-    document = Document("--option", {})
-    overrides.apply(document, settings, "--option")
+    document = Document(flag, {})
+    overrides.apply(document, settings, flag)
     found: dict[str, Any] = _absolute(document.data, Path())
     return found
 
@@ -129,8 +129,8 @@ def _document(path: Path, settings: Iterable[str]) -> Document:
 
 
 def _resolve(data: dict[str, Any], folder: Path) -> None:
-    """Makes the paths in `model` and in the options of domains absolute; `folder` is what they start from."""
-    for key in ("model", "domains"):
+    """Makes the paths in `model` and in the options of domains and resources absolute; `folder` is what they start from."""
+    for key in ("model", "domains", "resources"):
         if key in data:
             data[key] = _absolute(data[key], folder)
 
@@ -184,14 +184,29 @@ def _build(spec: Spec, found: Registry, domains: dict[str, Domain]) -> Iterator[
             wrong = list(options.problems(cls, given))
             yield from (Refusal((*where, *inner), what, is_key=what.startswith("unknown")) for inner, what in wrong)
             if not wrong:
-                domains[name] = domain = found.build(found.reference(name, given))
-                if domain.needs:
-                    needs = ", ".join(domain.needs)
-                    yield Refusal(
-                        where, f"domain {name!r} needs {needs}, which nothing installed provides", is_key=True
-                    )
+                domains[name] = found.build(found.reference(name, given))
         except CascadeError as cause:
             yield Refusal((*where, *_meant(given, str(cause))), str(cause), is_key=True)
+
+
+def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> Iterator[Refusal]:
+    needs = provision.needed(domains.values())
+    for need in [*needs, *(need for need in spec.resources if need not in needs)]:
+        is_said = need in spec.resources
+        where: Where = ("resources", need) if is_said else ("domains", _needing(need, domains))
+        try:
+            if need not in needs:
+                raise SpecError(provision.unneeded(need, needs))
+            one = provision.choose(need, spec.resources.get(need), found)
+            if one.name:
+                provision.build(one, found)
+        except CascadeError as cause:
+            what = str(cause) if is_said else f"domain {where[-1]!r} needs {need!r}: {cause}"
+            yield Refusal(where, what, is_key=not is_said or need not in needs)
+
+
+def _needing(need: str, domains: Mapping[str, Domain]) -> str:
+    return next(name for name, domain in domains.items() if need in domain.needs)
 
 
 def _meant(given: Mapping[str, Any], message: str) -> Where:

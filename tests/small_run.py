@@ -27,7 +27,7 @@ evaluation: {limit: 10, samples: 2, sampling: {max_response_tokens: 6}}
 """
 # Logs for people: what a killed run wrote before it was killed stays in them.
 LOGS = ("train.log", "tensorboard", "report.html", ".lock")
-CLOCK = re.compile(r'"(time|\w*_seconds)": [-0-9.e]+')
+CLOCK = re.compile(r'"(time|\w*_seconds(?:/\w+)?)": [-0-9.e]+')
 
 
 def child(place: str, spec: Path, folder: Path) -> int:

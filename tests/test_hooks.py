@@ -8,6 +8,7 @@ from cascade_core.offers import HOOKS
 SIGNATURES = {
     "cascade_commands": "() -> 'Mapping[str, Callable[[], object]]'",
     "cascade_domains": "() -> 'Iterable[type[Domain]]'",
+    "cascade_resources": "() -> 'Iterable[type[Resource]]'",
     "cascade_trainers": "() -> 'Iterable[type[Trainer]]'",
 }
 

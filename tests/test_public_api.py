@@ -15,6 +15,7 @@ PUBLIC = [
     "Group",
     "Message",
     "Pair",
+    "Resource",
     "Response",
     "Score",
     "Task",
@@ -30,7 +31,7 @@ SIGNATURES = {
     "Demonstration": "task, response",
     "Pair": "task, chosen, rejected",
     "Estimate": "value, stderr, n",
-    "DomainRef": "name, options, distribution, version",
+    "DomainRef": "name, options, distribution, version, lane",
 }
 METHODS = {
     "open": "resources",

@@ -338,9 +338,9 @@ def test_a_benchmark_longer_than_a_made_models_context_is_refused(write, publish
 
 
 def test_a_domain_that_needs_what_nothing_provides_is_refused(write, publish) -> None:
-    publish("cascade-plugin-toy", TOY.replace('name = "toy"', 'name = "toy"\n        needs = ("sandbox",)'))
+    publish("cascade-plugin-toy", TOY.replace('name = "toy"', 'name = "toy"\n        needs = ("oracle",)'))
     path = write(BASE.replace("name: small", "name: small\ntrainer: plain"))
-    with pytest.raises(SpecError, match=r":5:3: domains\.toy: domain 'toy' needs sandbox, which nothing installed"):
+    with pytest.raises(SpecError, match=r":5:3: domains\.toy: domain 'toy' needs 'oracle': nothing installed provides"):
         check(load(path), path, found=Registry())
 
 

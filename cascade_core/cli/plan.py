@@ -55,6 +55,8 @@ def _tables(made: Plan) -> Iterator[Table]:
     for domain in made.domains:
         domains.add_row(domain.name, f"{domain.distribution} {domain.version}", brief(dict(domain.options)) or "none")
     yield domains
+    if made.resources:
+        yield _resources(made)
     stages = table("Stages", "folder", "kind", "domains", ">steps", ">tasks drawn", ">responses", ">seed", "trainer")
     for stage in made.stages:
         stages.add_row(
@@ -81,6 +83,15 @@ def _tables(made: Plan) -> Iterator[Table]:
             flags.add_row(flag, brief(value))
         yield flags
     yield _benchmarks(made)
+
+
+def _resources(made: Plan) -> Table:
+    rows = table("Resources, started once for the whole run", "provides", "by", "from", "options", "for")
+    for one in made.resources:
+        source = f"{one.distribution} {one.version}" if one.name else "runs already"
+        options = brief(dict(one.options)) or "none"
+        rows.add_row(one.need, one.name or one.address, source, options, ", ".join(one.domains))
+    return rows
 
 
 def _benchmarks(made: Plan) -> Table:

@@ -48,6 +48,12 @@ CURVES = (
     Curve("divergence from the start (KL)", {"": "kl"}),
 )
 _DOMAIN = "value/"
+# Curves with one line for each domain: what stands before the domain in the field, and the title.
+_VERDICTS = {
+    "wait_seconds/": "wait for the last verdict by domain, s",
+    "run_seconds/": "mean time of a verdict by domain, s",
+    "queue_seconds/": "mean time in the queue by domain, s",
+}
 # Shown elsewhere, or no measurement of the step.
 _KNOWN = {
     *(field for curve in CURVES for field in curve.fields.values()),
@@ -94,6 +100,7 @@ def training(stage: StageRecord) -> Training:
     drawn = [
         *(_chart(curve, steps) for curve in _known(steps)),
         timing,
+        *(_chart(curve, steps) for curve in _times(steps)),
         *(_chart(curve, steps) for curve in _others(steps)),
     ]
     charts = tuple(chart for chart in drawn if chart)
@@ -124,15 +131,24 @@ def spent(record: Record) -> list[Spent]:
 
 def _known(steps: Sequence[Event]) -> list[Curve]:
     """The known curves, and the values by domain where there are several."""
-    domains = {key.removeprefix(_DOMAIN): key for key in _fields(steps) if key.startswith(_DOMAIN)}
-    by_domain = [Curve("value by domain", domains, floor=0.0)] if len(domains) > 1 else []
+    values = _by_domain(steps, _DOMAIN)
+    by_domain = [Curve("value by domain", values, floor=0.0)] if len(values) > 1 else []
     return [*CURVES[:2], *by_domain, *CURVES[2:]]
+
+
+def _times(steps: Sequence[Event]) -> list[Curve]:
+    """What the verdicts of each domain took."""
+    return [Curve(title, _by_domain(steps, prefix), floor=0.0) for prefix, title in _VERDICTS.items()]
+
+
+def _by_domain(steps: Sequence[Event], prefix: str) -> dict[str, str]:
+    return {key.removeprefix(prefix): key for key in _fields(steps) if key.startswith(prefix)}
 
 
 def _others(steps: Sequence[Event]) -> list[Curve]:
     """Whatever else is a number; the metrics of scores come as `metric/<domain>/<name>`."""
     others = sorted(key for key in _fields(steps) if key not in _KNOWN and not key.startswith(_DOMAIN))
-    titles = {key: key.removeprefix("metric/").replace("_", " ") for key in others if not key.endswith("_seconds")}
+    titles = {key: key.removeprefix("metric/").replace("_", " ") for key in others if "_seconds" not in key}
     return [Curve(title, {"": key}) for key, title in list(titles.items())[:MOST_OTHERS]]
 
 

@@ -1,0 +1,51 @@
+"""What a resource is: something that domains need running beside them, such as a sandbox, a reward model or a judge.
+
+A resource is a class found by the hook `cascade_resources`. A domain names in `needs` what it wants; whichever installed class
+`provides` that is started once for a whole run and handed to `Domain.open` by its address, the same for every process
+that scores. The class starts and stops; how one talks to what it started is between it and the domain. Which class is
+taken, and when, is `provision.py`'s; a server in a process of its own is `server.py`'s. This module imports only the
+standard library.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class Resource(ABC):
+    """One way to provide what a domain needs. Subclass it as a dataclass; its fields are its options in a spec.
+
+    `provides` is the word that a domain's `needs` says, `name` the word that a spec chooses by (`sandbox: docker`). `default`
+    says that it is taken where the spec names none; of all installed classes that provide one thing at most one may. `free`
+    lists options that cannot change a verdict, such as how many places there are: a run may go on with others.
+
+    Building one starts nothing. One instance is started once. The core's only promise is that `stop` is called when the run
+    ends, is interrupted or fails; not if it is killed: what `start` started must end by itself when its parent is gone.
+    """
+
+    name: ClassVar[str]
+    provides: ClassVar[str]
+    default: ClassVar[bool] = False
+    free: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def start(self) -> str:
+        """Starts it and waits until it answers; the address that `Domain.open` gets, valid until `stop` for all processes here.
+
+        Raises:
+            Exception: any; it ends the command before anything is trained, its message being told. Say what to do about it.
+        """
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Ends all that was started; also called where `start` failed half-way, and safe to repeat."""
+
+    def alive(self) -> bool:
+        """Whether it still answers, as far as can be told within a second; asked now and then, and where verdicts fail."""
+        return True
+
+    def describe(self) -> Mapping[str, Any]:
+        """Facts for people about what was started (versions, images, models), as JSON values without clocks and secrets."""
+        return {}
