@@ -1,0 +1,79 @@
+"""Whose a container or a folder is: `Owner`, the process that made it, told apart from any later process of the same number.
+
+A process is its number, the time it started, the boot and the namespace of process numbers. What this machine cannot judge, such
+as an owner in another namespace or on another machine that uses the same engine, counts as alive: it is never cleaned up.
+
+Linux only: it reads /proc.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+POOL_LABEL = "io.cascade-rl.sandbox"
+"""The label of every container: the pool that it belongs to."""
+
+OWNER_LABEL = "io.cascade-rl.sandbox.owner"
+"""The label that says whose it is: `Owner.text`."""
+
+IMAGE_LABEL = "io.cascade-rl.sandbox.image"
+"""The label of every image: `python` or `cpp`."""
+
+FOLDER_PREFIX = "cascade-sandbox-"
+"""How the name of a pool's folder begins; `owner` in it has `Owner.text`."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process, as told by its number, start time in clock ticks, boot, namespace of process numbers, and host name."""
+
+    pid: int
+    start: int
+    boot: str
+    namespace: str
+    host: str
+
+    @property
+    def text(self) -> str:
+        """JSON, for a label."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether this process has certainly ended."""
+        here = owner()
+        if self.boot != here.boot:
+            return self.host == here.host  # this machine has been started anew since then
+        return self.namespace == here.namespace and _start(self.pid) != self.start
+
+
+def owner() -> Owner:
+    """This process."""
+    pid = os.getpid()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    namespace = Path("/proc/self/ns/pid").readlink().name
+    return Owner(pid, _start(pid) or 0, boot, namespace, socket.gethostname())
+
+
+def read_owner(text: str) -> Owner | None:
+    """The owner that `Owner.text` tells of; None for anything else."""
+    try:
+        fields = json.loads(text)
+        found = Owner(**fields)
+    except (ValueError, TypeError):
+        return None
+    kinds = {"pid": int, "start": int, "boot": str, "namespace": str, "host": str}
+    return found if all(type(getattr(found, name)) is kind for name, kind in kinds.items()) else None
+
+
+def _start(pid: int) -> int | None:
+    """When that process started, in clock ticks since the boot; None where there is none, or only its remains."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
