@@ -1,0 +1,17 @@
+"""Starts the supervisor, as a plain file: `python3 -I -S -E /inside/supervisor.py /socket/s`.
+
+An isolated interpreter looks for modules in no folder of ours, so this one is made a package by hand, whatever it is called here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import sys
+import types
+
+if __name__ == "__main__":
+    package = types.ModuleType("inside")
+    package.__path__ = [str(pathlib.Path(__file__).resolve().parent)]
+    sys.modules["inside"] = package
+    sys.exit(importlib.import_module("inside.server").main(sys.argv[1:]))
