@@ -24,6 +24,14 @@ def number_of(base: Node) -> int:
     return int(value)
 
 
+def bare(text: str, base: int) -> int | None:
+    """The value of a numeral without its base, `-57c6b0` in base 13; `None` where it is none."""
+    try:
+        return int(text, base) if text.lstrip("-").isalnum() else None
+    except ValueError:
+        return None
+
+
 def based(digits: str, base: Node) -> Node:
     """The value of a numeral; it remembers its base and digits as the node's arguments.
 

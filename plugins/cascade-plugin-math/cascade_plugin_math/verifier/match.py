@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cascade_plugin_math.verifier import equations, families, quantities, ratios, regions
+from cascade_plugin_math.verifier import equations, families, names, quantities, ratios, regions
 from cascade_plugin_math.verifier.matrices import rows_of
 from cascade_plugin_math.verifier.names import FALSE, assignments, is_name, reduce
 from cascade_plugin_math.verifier.node import Node, TooMuch, canonical, make, num, rebuild, sym, symbols, text
@@ -114,9 +114,11 @@ class Matcher:
         if left is not None and right is not None:
             if left.keys() == right.keys():
                 return all(self.same(left[name], right[name]) for name in left)
-            return None if self._one_letter(left) and self._one_letter(right) else False
+            return None if names.are_counted(left) and names.are_counted(right) else False
         for named, other in ((left, answer), (right, label)):
-            in_order = other.op == "tuple" or (other.op == "list" and named is not None and not self._one_letter(named))
+            in_order = other.op == "tuple" or (
+                other.op == "list" and named is not None and not names.have_one_letter(named)
+            )
             if named is not None and in_order and not any(part.op in ("rel", "tuple") for part in other.args):
                 # by the names' own order; a bare list may also follow the order in which they are written
                 ways = (sorted(named), list(named)) if other.op == "list" and named is left else (sorted(named),)
@@ -125,10 +127,6 @@ class Matcher:
 
     def _by_place(self, listed: Node, values: Sequence[Node]) -> bool:
         return len(values) == len(listed.args) and all(map(self.same, listed.args, values))
-
-    def _one_letter(self, named: dict[str, Node]) -> bool:
-        """Whether the names differ by their index only, as roots do: `x_1`, `x_2`."""
-        return len({name.split("_")[0] for name in named}) == 1
 
     def _equation(self, label: Node, answer: Node) -> bool | None:
         (left_name, left), (right_name, right) = reduce(label, self.context), reduce(answer, self.context)

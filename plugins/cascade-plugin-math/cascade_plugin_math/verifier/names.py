@@ -6,11 +6,15 @@ member if every numeric member has that value, and nothing at all otherwise.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Iterable
+
 from cascade_plugin_math.verifier.exact import rational
 from cascade_plugin_math.verifier.node import Node, canonical, make, sym, symbols, text
 from cascade_plugin_math.verifier.scalar import Context, equal
 
 FALSE = Node("false")
+_INDEX = re.compile(r"_\{?(\d{1,9})\b")
 _EQUAL = ("=", "approx")
 
 
@@ -115,6 +119,19 @@ def assignments(node: Node, context: Context) -> dict[str, Node] | None:
             return None
         found[text(canonical(name))] = value
     return found if len(found) > 1 else None
+
+
+def have_one_letter(named: Iterable[str]) -> bool:
+    """Whether names differ by their index only: `x_1`, `x_2`."""
+    return len({name.split("_")[0] for name in named}) == 1
+
+
+def are_counted(named: Collection[str]) -> bool:
+    """Whether names only count values, as roots are: `x_1`, `x_2` or `x_a`, `x_b`, but not `a_3`, `a_{37}`."""
+    numbers = [int(digits) for name in named for digits in _INDEX.findall(name)]
+    return have_one_letter(named) and (
+        not numbers or sorted(numbers) in (list(range(len(named))), list(range(1, len(named) + 1)))
+    )
 
 
 def is_plain_number(node: Node) -> bool:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from cascade_core.errors import TaskError
-from cascade_plugin_math.verifier import choices, question, reader, repeats, words
+from cascade_plugin_math.verifier import bases, choices, question, reader, repeats, words
 from cascade_plugin_math.verifier.asking import value_of
 from cascade_plugin_math.verifier.extraction import boxed, is_boxing, is_cut_off
 from cascade_plugin_math.verifier.match import Asked, Matcher
@@ -168,6 +168,11 @@ def _compare(wanted: Reading, given: str, problem: str, policy: Policy) -> tuple
     text = words.unlabelled(reader.cleaned(given))
     if reader.identity(text) == reader.identity(wanted.text):
         return True, OWN_TEXT
+    asked = question.asked(problem) if problem else Asked()
+    if asked.base is not None and asked.base > 10 and (numeral := bases.bare(wanted.text, asked.base)) is not None:
+        other = bases.bare(text, asked.base)
+        if other is not None:  # letters are digits here, no variables
+            return other == numeral, "a numeral of the base that is asked for"
     if policy.answer_type == "text":
         return _spoken(wanted, reader.read(text, policy))
     reading = reader.read(value_of(text, problem), policy)
@@ -177,7 +182,6 @@ def _compare(wanted: Reading, given: str, problem: str, policy: Policy) -> tuple
         return False, "wrong"
     if not reading.is_mathematics or not wanted.is_mathematics:
         return _spoken(wanted, reading)
-    asked = question.asked(problem) if problem else Asked()
     matcher = Matcher(question.context(problem, policy), asked)
     for node in reading.nodes:
         if any(matcher.same(label, node) for label in _labels(wanted, node)):
