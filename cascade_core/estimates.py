@@ -8,7 +8,7 @@ file are the caller's: all rows given belong to one table cell.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -74,7 +74,7 @@ def pass_at(n: int, right: int, k: int) -> float:
     return 1.0 - math.comb(n - right, k) / math.comb(n, k)
 
 
-def mean(values: Sequence[float]) -> Estimate:
+def mean(values: Collection[float]) -> Estimate:
     """The mean of one number per task, and its standard error (sample deviation / √n); `WIDEST` for a single task."""
     centre = math.fsum(values) / len(values)
     return Estimate(centre, _stderr(values, centre) if len(values) > 1 else WIDEST, len(values))
@@ -122,7 +122,7 @@ def student(freedom: int) -> float:
     return z + math.fsum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
 
 
-def _stderr(values: Sequence[float], centre: float) -> float:
+def _stderr(values: Collection[float], centre: float) -> float:
     if min(values) == max(values):
         return 0.0
     return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1) / len(values))

@@ -24,11 +24,12 @@ from cascade_core.domain import DomainRef
 from cascade_core.errors import ScoringError
 from cascade_core.patience import Patience
 from cascade_core.process import Process, Reply
-from cascade_core.seat import Job, Seat
+from cascade_core.seat import Job, Seat, deal
 from cascade_core.settings import Scoring
 
 _OPEN_SECONDS = 60.0  # at least, for an interpreter to start and a domain to import what it needs
 _CLOSE_SECONDS = 3.0  # for Domain.close
+_REST_SECONDS = 0.002  # at most, between looking at replies of processes that have more to do
 
 
 class Pool:
@@ -93,6 +94,7 @@ class Pool:
                     self._queue.extend(self._new)
                     self._new.clear()
                 self._assign()
+                self._rest()
                 self._wait(self._pause())
                 self._look()
                 self._bury()
@@ -104,6 +106,13 @@ class Pool:
         if any(seat.busy for seat, _ in self._leaving):
             return 0.005
         return 0.1 if self._leaving or self._queue or any(seat.busy for seat in self._seats) else 5.0
+
+    def _rest(self) -> None:
+        """While every process has enough to do, their replies are left to gather: one wake for several of them."""
+        if len(self._seats) == self._workers and not self._leaving:
+            seconds = min(_REST_SECONDS, *(seat.leisure() for seat in self._seats))
+            if seconds > _REST_SECONDS / 8:
+                time.sleep(seconds)
 
     def _wait(self, seconds: float) -> None:
         for key, events in self._selector.select(seconds):
@@ -120,17 +129,21 @@ class Pool:
                     self._selector.unregister(key.fileobj)
                 continue
             if events & selectors.EVENT_WRITE:
-                seat.process.flush()
-                self._watch(seat)
+                self._send(seat)
             if events & selectors.EVENT_READ:
                 self._hear(seat)
 
-    def _watch(self, seat: Seat) -> None:
+    def _send(self, seat: Seat) -> None:
+        """Sends what fits now, and wants to know when the rest does."""
+        seat.process.flush()
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if seat.process.unsent else 0)
-        self._selector.modify(seat.process.channel, events, (seat, False))
+        if events != seat.watched:
+            self._selector.modify(seat.process.channel, events, (seat, False))
+            seat.watched = events
 
     def _hear(self, seat: Seat) -> None:
         replies, ended = seat.process.receive()
+        seat.heard(len(replies))
         for reply in replies:
             if seat.busy and not seat.gone:
                 self._take(seat, reply)
@@ -143,7 +156,7 @@ class Pool:
             if job is not None:
                 self.overrides[job.domain] = json.loads(reply.body)["rewards"]
             seat.opened()
-            self._watch(seat)
+            self._send(seat)
             return
         opening, job = seat.opening, seat.done()
         retire, text = reply.worn, reply.body.decode("utf-8", "replace")
@@ -213,19 +226,10 @@ class Pool:
         return self._start()
 
     def _give_ahead(self) -> None:
-        """Deals jobs round to processes that are quick, in order, until one cannot be given or all have enough."""
         takers = [seat for seat in self._seats if seat.room() > 0]
-        while takers and self._queue:
-            for seat in list(takers):
-                job = self._queue[0] if self._queue else None
-                if job is None or job.cause or job.domain not in seat.domains:
-                    return
-                self._queue.popleft()
-                if job.claim():
-                    seat.give(job)
-                    self._watch(seat)
-                if seat.room() <= 0:
-                    takers.remove(seat)
+        deal(self._queue, takers)
+        for seat in takers:
+            self._send(seat)
 
     def _start(self) -> Seat | None:
         if len(self._seats) >= self._workers or not self._patience.may_start():
@@ -239,6 +243,7 @@ class Pool:
         seat = Seat(process, self._settings.wall_seconds)
         self._seats.append(seat)
         self._selector.register(seat.process.channel, selectors.EVENT_READ, (seat, False))
+        seat.watched = selectors.EVENT_READ
         self._selector.register(seat.process.noise, selectors.EVENT_READ, (seat, True))
         return seat
 
@@ -249,7 +254,7 @@ class Pool:
             ref = dataclasses.asdict(self._domains[job.domain])
             request = json.dumps({"domain": job.domain, "ref": ref, "resources": self._resources}).encode()
             seat.open(job, request, max(_OPEN_SECONDS, self._settings.wall_seconds))
-        self._watch(seat)
+        self._send(seat)
 
     def _look(self) -> None:
         """Now and then: what is overdue, what died without closing its channel, and who waits behind a slow job."""

@@ -91,9 +91,8 @@ class Process:
         return bool(self._outbox)
 
     def send(self, kind: bytes, body: bytes) -> None:
-        """Begins to send a request."""
+        """Puts a request behind those that wait to be sent; `flush` sends them."""
         self._outbox += REQUEST.pack(kind, len(body)) + body
-        self.flush()
 
     def flush(self) -> None:
         """Sends as much as fits now. A process that is gone is noticed when reading."""

@@ -14,84 +14,17 @@ import fcntl
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from cascade_core.domain import DomainRef, Score
 from cascade_core.errors import RowError, RunChanged, RunLocked, UsageError
-from cascade_core.estimates import mean
 from cascade_core.rows import Row, dump, json_score, read, score_json, write_json
 from cascade_core.scoring import Scorer
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-_SHOWN_ERRORS = 5
+from cascade_core.tally import Summary, Tally
 
 Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One line of the table; `value` is the mean over tasks of the mean value of their judged samples, `None` if there is none."""
-
-    domain: str
-    source: str
-    tasks: int
-    scored: int
-    limit: int
-    failed: int
-    total: int
-    value: float | None
-    stderr: float | None
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """One kind of error: how often it came, and the task it came with first."""
-
-    error: str
-    count: int
-    task: str
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What became of a file: one cell per domain and source, and the commonest errors."""
-
-    cells: tuple[Cell, ...]
-    errors: tuple[Trouble, ...]
-
-    def status(self, max_error_rate: float) -> int:
-        """0, or 1 where a domain's share of failed samples passes `max_error_rate`, or where nothing at all was judged."""
-        domains: dict[str, list[int]] = {}
-        for cell in self.cells:
-            seen = domains.setdefault(cell.domain, [0, 0])
-            seen[0], seen[1] = seen[0] + cell.failed, seen[1] + cell.total
-        judged = sum(cell.scored for cell in self.cells)
-        return int(not judged or any(failed > max_error_rate * total for failed, total in domains.values()))
-
-    def json(self) -> dict[str, Any]:
-        """For `--json`."""
-        return {"cells": [asdict(cell) for cell in self.cells], "errors": [asdict(error) for error in self.errors]}
-
-    def table(self) -> Table:
-        """For people."""
-        from rich.box import SIMPLE_HEAD
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for name in ("domain", "source"):
-            table.add_column(name, overflow="fold")
-        for name in ("value ± error", "tasks", "scored", "limit", "failed", "total"):
-            table.add_column(name, justify="right")
-        for cell in self.cells:
-            value = "none" if cell.value is None else f"{cell.value:.3f} ± {cell.stderr:.3f}"
-            counts = [str(n) for n in (cell.tasks, cell.scored, cell.limit, cell.failed, cell.total)]
-            table.add_row(Text(cell.domain), Text(cell.source), value, *counts)
-        return table
 
 
 def references(domain: str = "", options: Mapping[str, Any] | None = None) -> dict[str, DomainRef]:
@@ -138,14 +71,14 @@ def score_file(path: Path, out: Path, scorer: Scorer, *, domain: str = "", progr
         RunChanged: `out` was written from other rows, domains or limits, or not by this.
         RunLocked: another process is writing `out`.
         UsageError: `out` is `path`.
-        OSError: the disk.
+        OSError: the disk that `out` is on, or that of temporary data.
     """
     if out.exists() and out.samefile(path):
         raise UsageError(f"{out} would be overwritten with itself; name another output")
     if out.exists() and not _sidecar(out).exists() and out.stat().st_size:
         raise RunChanged(f"{out} exists and was not written by cascade score; remove it or name another output")
     out.parent.mkdir(parents=True, exist_ok=True)
-    tally, report = _Tally(), progress or (lambda rows: None)
+    tally, report = Tally(), progress or (lambda rows: None)
     with _named(out), out.open("a+b") as file, _alone(file, out):
         source = _rows(path, domain)
         kept = 0
@@ -266,54 +199,3 @@ def _alone(file: BinaryIO, out: Path) -> Iterator[None]:
     except BlockingIOError as cause:
         raise RunLocked(f"another process is writing {out}") from cause
     yield
-
-
-@dataclass
-class _Sums:
-    """Running sums of one cell."""
-
-    scored: int = 0
-    limit: int = 0
-    failed: int = 0
-    drawn: set[str] = field(default_factory=set)
-    values: dict[str, tuple[float, int]] = field(default_factory=dict)  # task: sum of values, count
-
-
-class _Tally:
-    """Counts rows as they pass; keeps two numbers per task, and each kind of error once."""
-
-    def __init__(self) -> None:
-        self._cells: dict[tuple[str, str], _Sums] = {}
-        self._errors: dict[str, tuple[int, str]] = {}
-
-    def add(self, row: Mapping[str, Any], score: Score) -> None:
-        sums = self._cells.setdefault((str(row.get("domain", "")), str(row.get("source") or "")), _Sums())
-        task = str(row.get("id"))
-        sums.drawn.add(task)
-        if score.is_judged:
-            value, count = sums.values.get(task, (0.0, 0))
-            sums.values[task] = (value + score.value, count + 1)
-            sums.scored += 1
-            sums.limit += score.is_limit
-        else:
-            sums.failed += 1
-            count, first = self._errors.get(score.error, (0, task))
-            self._errors[score.error] = (count + 1, first)
-
-    def domains(self) -> set[str]:
-        return {domain for domain, _ in self._cells}
-
-    def summary(self) -> Summary:
-        errors = sorted(self._errors.items(), key=lambda item: -item[1][0])[:_SHOWN_ERRORS]
-        return Summary(
-            tuple(_cell(domain, source, sums) for (domain, source), sums in sorted(self._cells.items())),
-            tuple(Trouble(error, count, task) for error, (count, task) in errors),
-        )
-
-
-def _cell(domain: str, source: str, sums: _Sums) -> Cell:
-    means = [value / count for value, count in sums.values.values()]
-    found = mean(means) if means else None
-    value, stderr = (found.value, found.stderr) if found else (None, None)
-    total = sums.scored + sums.failed
-    return Cell(domain, source, len(sums.drawn), sums.scored, sums.limit, sums.failed, total, value, stderr)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -72,6 +73,7 @@ class Seat:
     deadline: float = 0.0
     started_cpu: float = 0.0
     pace: float = 1.0  # seconds that a job takes, lately
+    watched: int = 0  # the events that the pool waits for
 
     @property
     def busy(self) -> bool:
@@ -88,6 +90,10 @@ class Seat:
         if not self.jobs or self.opening:
             return 0
         return min(_AHEAD, int(_AHEAD_SECONDS / max(self.pace, 1e-6))) - len(self.jobs)
+
+    def leisure(self) -> float:
+        """Seconds for which it surely has enough to do: half of what it was given, which may turn out to be quick."""
+        return 0.0 if self.opening else (len(self.jobs) - 1) * self.pace / 2
 
     def open(self, job: Job, request: bytes, seconds: float) -> None:
         """Begins to open the domain of a job, which follows when that is done."""
@@ -112,10 +118,14 @@ class Seat:
             self._clock(self.wall_seconds)
         self.process.send(job.kind, job.body)
 
+    def heard(self, replies: int) -> None:
+        """So many jobs were answered since the clock was started: learns how long one takes."""
+        if replies and not self.opening:
+            self.pace = (self.pace + (time.monotonic() - self.begun) / replies) / 2
+
     def done(self) -> Job | None:
         """Takes away the job that was answered; the next one's clock starts."""
         self.opening = False
-        self.pace = (self.pace + time.monotonic() - self.begun) / 2
         job = self.jobs.popleft()
         if self.jobs:
             self._clock(self.wall_seconds)
@@ -138,3 +148,18 @@ class Seat:
             self.jobs[0].begun = self.begun
         self.deadline = self.begun + seconds
         self.started_cpu = self.process.cpu
+
+
+def deal(queue: deque[Job], seats: Iterable[Seat]) -> None:
+    """Deals jobs round to processes that are quick, in order, until one cannot be given or all have enough."""
+    takers = list(seats)
+    while takers:
+        for seat in list(takers):
+            job = queue[0] if queue else None
+            if job is None or job.cause or job.domain not in seat.domains:
+                return
+            queue.popleft()
+            if job.claim():
+                seat.give(job)
+            if seat.room() <= 0:
+                takers.remove(seat)

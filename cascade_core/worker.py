@@ -77,20 +77,25 @@ def _prepare(parent: int) -> None:
 
 
 def _requests(channel: socket.socket) -> Iterator[tuple[bytes, bytes]]:
-    while header := _receive(channel, REQUEST.size):
-        kind, length = REQUEST.unpack(header)
-        yield kind, _receive(channel, length)
+    inbox = bytearray()
+    while _fill(inbox, channel, REQUEST.size):
+        kind, length = REQUEST.unpack_from(inbox)
+        end = REQUEST.size + length
+        if not _fill(inbox, channel, end):
+            return
+        body = bytes(inbox[REQUEST.size : end])
+        del inbox[:end]
+        yield kind, body
 
 
-def _receive(channel: socket.socket, length: int) -> bytes:
-    """Exactly `length` bytes, or none where the other end is closed."""
-    data = bytearray()
-    while len(data) < length:
-        part = channel.recv(min(length - len(data), 2**20))
+def _fill(inbox: bytearray, channel: socket.socket, length: int) -> bool:
+    """Reads until there are `length` bytes, and what has come behind them; false where the other end is closed."""
+    while len(inbox) < length:
+        part = channel.recv(max(2**16, min(length - len(inbox), 2**20)))
         if not part:
-            return b""
-        data += part
-    return bytes(data)
+            return False
+        inbox += part
+    return True
 
 
 def cpu() -> float:
@@ -181,9 +186,14 @@ def _limit(which: int, value: int) -> None:
 
 def _held() -> int:
     """Bytes that `RLIMIT_DATA` counts against this process; 0 where the system does not say."""
-    with contextlib.suppress(OSError), open("/proc/self/statm", "rb", buffering=0) as pages:  # noqa: PTH123 - quicker
-        return int(pages.read(256).split()[5]) * _PAGE
-    return 0
+    try:
+        pages = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        return int(os.read(pages, 256).split()[5]) * _PAGE
+    finally:
+        os.close(pages)
 
 
 def _score(domain: Domain, row: dict[str, Any]) -> str:

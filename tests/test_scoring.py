@@ -432,7 +432,7 @@ def test_rewards_of_a_group_are_computed_where_the_domain_is(scorer):
 )
 def test_rewards_that_go_wrong_are_an_error_naming_the_cause(fault, cause):
     group = [{**row("right", domain="grouped"), "score": {"value": value}} for value in (1.0, 0.0)]
-    limits = {"cpu_seconds": 0.5, "wall_seconds": 1.0 if fault == "hang" else 60.0}
+    limits = {"cpu_seconds": 0.5 if fault == "spin" else 30.0, "wall_seconds": 1.0 if fault == "hang" else 60.0}
     with (
         faulty_scorer(domains={"grouped": ref("grouped", fault=fault)}, **limits) as scorer,
         pytest.raises(ScoringError) as found,

@@ -12,7 +12,7 @@ from cascade_core.cli.output import Json, Option, console, print_json
 from cascade_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from cascade_core.score_file import Summary
+    from cascade_core.tally import Summary
 
 
 def score(
