@@ -27,7 +27,7 @@ MAX_WAITING = 8
 
 
 class Door:
-    """The two listening sockets: `path` for clients, `k` beside it for the keeper."""
+    """The listening sockets: `path` for clients and, where there are users, `k` beside it for the keeper."""
 
     def __init__(self, path: str, loop: Loop, users: Optional[Users]) -> None:
         self._loop = loop
@@ -35,10 +35,11 @@ class Door:
         self._waiting: collections.deque[tuple[float, socket.socket]] = collections.deque()
         self._keepers: list[socket.socket] = []
         self._alone_since = time.monotonic()
-        self._keep = _listen(os.path.join(os.path.dirname(path), "k"))
         self._clients = _listen(path)
-        loop.add(self._keep.fileno(), select.POLLIN, self._on_keeper)
         loop.add(self._clients.fileno(), select.POLLIN, self._on_client)
+        if users is not None:
+            self._keep = _listen(os.path.join(os.path.dirname(path), "k"))
+            loop.add(self._keep.fileno(), select.POLLIN, self._on_keeper)
         loop.hooks.append(self._look_around)
 
     def next_client(self) -> socket.socket:
@@ -75,7 +76,7 @@ class Door:
 
     def _look_around(self) -> None:
         now = time.monotonic()
-        if not self._keepers and now - self._alone_since > ABANDONED_SECONDS:
+        if self._users is not None and not self._keepers and now - self._alone_since > ABANDONED_SECONDS:
             raise Abandoned("nobody keeps this supervisor")
         while self._waiting and self._waiting[0][0] < now:
             _refuse(self._waiting.popleft()[1])

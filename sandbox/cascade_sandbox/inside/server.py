@@ -1,7 +1,7 @@
 """The supervisor's life: harden itself, prepare what runs share, serve one client after the other.
 
-Two ways to live: in a container as root, with users for the runs and a door; or on this machine for the process sandbox, with one
-client on a descriptor that was handed down, and the same user as it.
+Two ways to live: in a container as root, with users for the runs and a keeper; or on this machine, for the process sandbox that
+started it, as the same user, until that one closes its standard input.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import shutil
+import select
 import signal
-import socket
 import sys
-import tempfile
+from typing import NoReturn
 
-from . import folder
+from . import family, folder
 from .confine import Confinement, Users, harden_supervisor
 from .door import Door
 from .errors import Abandoned, Broken, Trouble
@@ -32,15 +31,15 @@ BROKEN, NOT_READY = 3, 4
 def main(argv: list[str]) -> int:
     """Serves until nobody wants anything any more; the exit status."""
     parser = argparse.ArgumentParser(prog="supervisor", description=__doc__)
-    parser.add_argument("socket", nargs="?", help="path of the socket for clients; the keeper's is k beside it")
-    parser.add_argument("--here", type=int, metavar="FD", help="serve one client on this descriptor, without users")
+    parser.add_argument("socket", help="path of the socket for clients; the keeper's is k beside it")
     parser.add_argument("--work", default="/w", help="a folder for folders; in a container a tmpfs of mode 711")
+    parser.add_argument("--here", action="store_true", help="no container: no users, and the end of stdin is the end")
     options = parser.parse_args(argv)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     gc.freeze()
     try:
-        return _here(options.here) if options.here is not None else _in_container(options.socket, options.work)
+        (_serve_here if options.here else _serve_container)(options.socket, options.work)
     except Broken as error:
         print(f"broken: {error}", file=sys.stderr)
         return BROKEN
@@ -49,9 +48,10 @@ def main(argv: list[str]) -> int:
     except Trouble as error:
         print(f"not ready: {error}", file=sys.stderr)
         return NOT_READY
+    return 0
 
 
-def _in_container(path: str, work: str) -> int:
+def _serve_container(path: str, work: str) -> None:
     if os.geteuid() != 0:
         raise Trouble("the supervisor of a container must be its root")
     harden_supervisor(is_private=True)
@@ -59,18 +59,27 @@ def _in_container(path: str, work: str) -> int:
     host = Host(Place(loop, Confinement(must_filter=True), Oom(), users.killer), work, users)
     for name in os.listdir(work):  # of a supervisor that ended in the middle of a run
         folder.remove(os.path.join(work, name))
-    door = Door(path, loop, users)
+    _serve(Door(path, loop, users), host)
+
+
+def _serve_here(path: str, work: str) -> None:
+    harden_supervisor(is_private=False)
+    loop = Loop()
+    host = Host(Place(loop, Confinement(must_filter=False), Oom(), 0), work, None)
+    loop.add(0, select.POLLIN, _stdin_ended)
+    try:
+        door = Door(path, loop, None)
+        print("ready", flush=True)
+        _serve(door, host)
+    finally:
+        family.end(None, 0)
+        folder.remove(os.path.dirname(path))
+
+
+def _serve(door: Door, host: Host) -> NoReturn:
     while True:
         Session(door.next_client(), host).serve()
 
 
-def _here(fd: int) -> int:
-    harden_supervisor(is_private=False)
-    work = tempfile.mkdtemp(prefix="cascade-sandbox-")
-    try:
-        host = Host(Place(Loop(), Confinement(must_filter=False), Oom(), 0), work, None)
-        with socket.socket(fileno=fd) as client:
-            Session(client, host).serve()
-        return 0
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+def _stdin_ended(events: int) -> NoReturn:
+    raise Abandoned("the process that started this supervisor ended")

@@ -1,6 +1,7 @@
 """One client and its program: open, then any number of runs and conversations, until it closes or hangs up.
 
-Every request is answered by one frame, `error` among them, after which the connection is closed. While something runs, the only
+Every request is answered by one frame, `error` among them, after which the connection is closed; a conversation is the last thing
+that a client may ask for. While something runs, the only
 thing that is watched of the client is whether it is still there: one that hangs up ends what runs for it.
 """
 
@@ -55,6 +56,11 @@ class Session:
             self._close()
 
     def _receive(self) -> wire.Frame:
+        self._wait()
+        return wire.receive(self._client)
+
+    def _wait(self) -> bool:
+        """Waits until the client sends something or hangs up."""
         fd, deadline = self._client.fileno(), time.monotonic() + IDLE_SECONDS
         ready: list[int] = []
         self._loop.add(fd, select.POLLIN, ready.append)
@@ -65,7 +71,7 @@ class Session:
                 self._loop.step(deadline)
         finally:
             self._loop.remove(fd)
-        return wire.receive(self._client)
+        return True
 
     def _answer(self, header: wire.Header, blobs: list[bytes]) -> bool:
         """Does what a frame asks for; whether to go on."""
@@ -110,6 +116,8 @@ class Session:
         finally:
             folder.remove(path)
         wire.send(self._client, {"op": "result", **_fields(outcome)}, [outcome.stdout, outcome.stderr])
+        if is_talk:
+            self._wait_for_hang_up()
 
     def _execute(self, command: Command, given: bytes) -> Outcome:
         with self._hang_up_noticed(), _explained():
@@ -127,6 +135,12 @@ class Session:
             self._client.settimeout(SEND_SECONDS)
         self._client.sendall(talk.rest())
         return outcome._replace(stdout=b"")
+
+    def _wait_for_hang_up(self) -> None:
+        """What still comes was sent before the client knew that the conversation had ended, the last of it perhaps in pieces."""
+        while self._wait() and self._client.recv(1 << 16):
+            pass
+        raise Gone("the conversation is over")
 
     def _close(self) -> None:
         if self._opened is not None:
