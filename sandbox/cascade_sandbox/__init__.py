@@ -4,6 +4,7 @@ with connect("process:") as sandbox:
     sandbox.run(Program("print(int(input()) + 1)"), [Input(b"1\\n")])[0].stdout  # b"2\\n"
 """
 
+from cascade_sandbox.client import connect, docker_sandbox
 from cascade_sandbox.contract import VERDICTS, Dialogue, Input, Limits, Program, Result, Sandbox, Session, Verdict
 from cascade_sandbox.errors import SandboxError, UnknownLanguage
 
@@ -19,4 +20,6 @@ __all__ = [
     "Session",
     "UnknownLanguage",
     "Verdict",
+    "connect",
+    "docker_sandbox",
 ]

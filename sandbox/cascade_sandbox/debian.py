@@ -13,11 +13,11 @@ import re
 import shutil
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cascade_sandbox.errors import SandboxError
+from cascade_sandbox.owner import temporary_folder
 from cascade_sandbox.rootfs import Rootfs
 
 _TOOLS = ("apt-get", "dpkg-deb")
@@ -38,12 +38,16 @@ def release() -> str:
     return " ".join(found.get(key, "").strip('"') for key in ("ID", "VERSION_ID")).strip()
 
 
+def is_available() -> bool:
+    """Whether this machine has apt and dpkg."""
+    return all(shutil.which(name) for name in _TOOLS)
+
+
 def check_host() -> None:
-    """Raises `SandboxError` where apt is missing."""
-    missing = [name for name in _TOOLS if shutil.which(name) is None]
-    if missing:
+    """Raises `SandboxError` where they are missing."""
+    if not is_available():
         raise SandboxError(
-            f"{missing[0]} is missing: the image with g++ is made of packages of Debian or Ubuntu, found {release() or 'neither'}; "
+            f"{' and '.join(_TOOLS)} are needed: the image with g++ is made of packages of Debian or Ubuntu, found {release() or 'neither'}; "
             "cascade sandbox build --dockerfile prints a recipe for docker build"
         )
 
@@ -55,8 +59,7 @@ def add_packages(rootfs: Rootfs, names: Sequence[str], say: Callable[[str], None
         SandboxError: apt is missing or fails; its last words are in the message.
     """
     check_host()
-    with tempfile.TemporaryDirectory(prefix="cascade-sandbox-apt-") as folder:
-        root = Path(folder)
+    with temporary_folder() as root:
         say("reading the lists of packages")
         _apt(root, "update")
         say(f"fetching {' '.join(names)} and what it needs")

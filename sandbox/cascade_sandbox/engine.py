@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from cascade_sandbox.errors import SandboxError
+from cascade_sandbox.owner import OWNER_LABEL, POOL_LABEL
+from cascade_sandbox.owner import labels as owned
 
 CALL_SECONDS = 60.0
 """How long the engine may take to answer one call."""
@@ -172,14 +174,16 @@ class Engine:
         """
         repository, _, tag = name.rpartition(":")
         with self._calls() as client:
-            container = client.containers.create(image, command, network_mode="none", labels=_pairs(label), user="0:0")
+            container = client.containers.create(image, command, network_mode="none", labels=owned("build"), user="0:0")
             try:
                 container.start()
                 status = container.wait(timeout=seconds)["StatusCode"]
                 if status:
                     words = container.logs(tail=5).decode("utf-8", "replace").strip()
                     raise EngineError(f"{command[0]} in a container of {image} ended with status {status}: {words}")
-                container.commit(repository, tag, changes=[f"LABEL {label}"])
+                # The labels of the container must not stay in the image: what others start from it is not ours.
+                changes = [f"LABEL {label}", f'LABEL {POOL_LABEL}=""', f'LABEL {OWNER_LABEL}=""']
+                container.commit(repository, tag, changes=changes)
             finally:
                 container.remove(force=True)
 
@@ -288,11 +292,6 @@ class Engine:
 def missing_image(name: str) -> EngineError:
     """The error of an image that is not there; none is ever pulled."""
     return EngineError(f"the image {name} is missing here, and is never pulled; cascade sandbox build makes it")
-
-
-def _pairs(label: str) -> dict[str, str]:
-    key, _, value = label.partition("=")
-    return {key: value}
 
 
 def _reason(error: BaseException) -> str:

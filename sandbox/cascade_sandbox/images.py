@@ -14,7 +14,6 @@ import hashlib
 import json
 import platform
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from cascade_sandbox import debian, python_files, rootfs
 from cascade_sandbox.engine import Engine, missing_image
 from cascade_sandbox.errors import SandboxError
 from cascade_sandbox.languages import LANGUAGES
-from cascade_sandbox.owner import IMAGE_LABEL
+from cascade_sandbox.owner import IMAGE_LABEL, temporary_folder
 
 KINDS = ("python", "cpp")
 """What can be built; `cpp` can do all that `python` can."""
@@ -71,8 +70,8 @@ def build(engine: Engine, kind: str, say: Callable[[str], None], *, again: bool 
         return False
     if kind == "cpp":
         debian.check_host()
-    with tempfile.TemporaryDirectory(prefix="cascade-sandbox-build-") as folder:
-        archive = Path(folder) / "rootfs.tar"
+    with temporary_folder() as folder:
+        archive = folder / "rootfs.tar"
         with rootfs.Rootfs(archive) as files:
             if kind == "cpp":
                 debian.add_packages(files, PACKAGES, say)
@@ -91,7 +90,7 @@ def build(engine: Engine, kind: str, say: Callable[[str], None], *, again: bool 
 
 
 def old_images(engine: Engine) -> list[str]:
-    """The names of images that were built by another version, or for another Python."""
+    """The names of images that were built by another version of the code, or for another Python; they may be in use."""
     current = {name(kind) for kind in KINDS}
     return [one for one in engine.images(IMAGE_LABEL) if one.startswith("cascade-sandbox-") and one not in current]
 

@@ -23,7 +23,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +32,7 @@ from cascade_sandbox import images, languages
 from cascade_sandbox.engine import Engine, Shape
 from cascade_sandbox.errors import SandboxError
 from cascade_sandbox.inside.wire import Header, Reader, WireError, pack
-from cascade_sandbox.owner import FOLDER_PREFIX, IMAGE_LABEL, OWNER_LABEL, POOL_LABEL, owner
+from cascade_sandbox.owner import IMAGE_LABEL, POOL_LABEL, labels, new_folder
 from cascade_sandbox.place import Place, Recipe, answers, cores, raise_file_limit
 from cascade_sandbox.places import ROLES, Places, Role, Warm
 
@@ -61,17 +60,22 @@ class Keeper:
         self._settings = settings
         self._engine = Engine(settings.engine)
         self._image = images.choose(self._engine, settings.image)
-        self._folder = _new_folder()
+        self._folder = new_folder()
         self.address = f"unix:{self._folder / 'pool'}"
         self._places: dict[Role, Places] = {role: Places(settings.patience) for role in ROLES}
         self._tasks: dict[Role, list[asyncio.Task[None]]] = {role: [] for role in ROLES}
         self._offered: dict[str, asyncio.Task[str]] = {}
         code = self._folder / "inside"
         shutil.copytree(Path(__file__).parent / "inside", code, ignore=shutil.ignore_patterns("__pycache__"))
-        labels = {POOL_LABEL: self._folder.name, OWNER_LABEL: owner().text}
         shape = Shape(memory_mb=settings.memory_mb, work_mb=settings.work_mb)
         self._recipe = Recipe(
-            self._engine, self._image, shape, labels, self._folder, code, max(1, settings.recycle_after)
+            self._engine,
+            self._image,
+            shape,
+            labels(self._folder.name),
+            self._folder,
+            code,
+            max(1, settings.recycle_after),
         )
 
     async def start(self) -> None:
@@ -271,14 +275,6 @@ class _Client:
             reading.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await reading
-
-
-def _new_folder() -> Path:
-    """The pool's folder, for this user alone; where the usual place has too long a path for sockets, in /tmp."""
-    base = tempfile.gettempdir()
-    folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=base if len(base) < 40 else "/tmp"))
-    (folder / "owner").write_text(owner().text)
-    return folder
 
 
 async def _run(settings: Settings) -> None:

@@ -8,9 +8,13 @@ Linux only: it reads /proc.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import socket
+import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -24,7 +28,10 @@ IMAGE_LABEL = "io.cascade-rl.sandbox.image"
 """The label of every image: `python` or `cpp`."""
 
 FOLDER_PREFIX = "cascade-sandbox-"
-"""How the name of a pool's folder begins; `owner` in it has `Owner.text`."""
+"""How the names of our temporary folders begin."""
+
+OWNER_FILE = "owner"
+"""The file in each of them that has `Owner.text`."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,29 @@ def owner() -> Owner:
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     namespace = Path("/proc/self/ns/pid").readlink().name
     return Owner(pid, _start(pid) or 0, boot, namespace, socket.gethostname())
+
+
+def new_folder() -> Path:
+    """A folder of this process for this user alone; in /tmp where the usual place has too long a path for sockets."""
+    base = tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=base if len(base) < 40 else "/tmp"))
+    (folder / OWNER_FILE).write_text(owner().text)
+    return folder
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A new folder, removed in the end."""
+    folder = new_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def labels(pool: str) -> dict[str, str]:
+    """The labels of a container of this process."""
+    return {POOL_LABEL: pool, OWNER_LABEL: owner().text}
 
 
 def read_owner(text: str) -> Owner | None:
