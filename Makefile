@@ -9,7 +9,7 @@ QUICKSTART ?= runs/quickstart
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart test test-fast drills docs lint format typecheck clean
+.PHONY: help install quickstart test test-fast drills bench-math docs lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,8 +34,12 @@ test: .venv/installed lint typecheck  ## every test, slow ones too
 test-fast: .venv/installed  ## the tests that take seconds
 	$(BIN)/python -m pytest -q -m "not slow"
 
-drills: .venv/installed  ## slow faults: a whole cascade killed ten times at random moments
+drills: .venv/installed  ## slow faults and public data: a cascade killed ten times, every label and loader there is
 	$(BIN)/python -m pytest -q drills
+
+bench-math: .venv/installed  ## the mathematics verifier beside math-verify: hard cases, speed, math-verify's own test pairs
+	$(BIN)/python benchmarks/math_verifier.py
+	$(BIN)/python benchmarks/math_agreement.py
 
 docs: .venv/installed  ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

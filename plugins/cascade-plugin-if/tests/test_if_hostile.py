@@ -16,6 +16,7 @@ from cascade_plugin_if.words import listed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+FUZZ = settings(max_examples=4 * settings.default.max_examples, deadline=None)  # the profile `deep` makes it a long run
 BASE = Base("Write a poem.", "a poem")
 UNITS = [
     *sorted(listed(r"""
@@ -23,7 +24,7 @@ UNITS = [
     "\ 你 。 ß İ ﷺ 😀 & a& @ a@ http:// www. a/ 1/ $ $5 C++ bad a- ‑ • | <s> </s> <|im_end|> x' été (a+)+ \u <think>
     """)),
     "a ", "* ", " ", "\t", "\n", "\r", "\r\n", "\n\n", "a\n\n", "***\n", "****** ", "```\n", "* a\n", "  * a\n", "1.\n",
-    "P.S. a\n", "SECTION 1\na\n", "Dr. ", ". ", "My answer is ", "Write a poem. ", "\u0301", "\u0316\u0301", "\u200b",
+    "P.S. a\n", "P.S.\n\na b c\n\n", "P.P.S\n\na b c\n\n", "SECTION 1\na\n", "Dr. ", ". ", "My answer is ", "Write a poem. ", "\u0301", "\u0316\u0301", "\u200b",
     "\ufeff", "\x00", "\ud800", "\xa0", "\u2028", "a\u0301", "\U0001f468\u200d\U0001f469", "it's ", "e.g. ",
 ]  # fmt: skip
 
@@ -87,7 +88,7 @@ def test_a_keyword_is_never_a_pattern() -> None:
 
 
 @given(st.sampled_from(sorted(REGISTRY)), st.text(st.characters(codec=None), max_size=300), st.integers(0, 5))
-@settings(max_examples=400, deadline=None)
+@FUZZ
 def test_any_text_gets_a_verdict_and_the_same_one_twice(name: str, text: str, seed: int) -> None:
     asked = one(name, seed)
     first, second = judge(asked, text), judge(asked, text)
@@ -96,7 +97,7 @@ def test_any_text_gets_a_verdict_and_the_same_one_twice(name: str, text: str, se
 
 
 @given(st.lists(st.sampled_from(UNITS), max_size=40).map("".join), st.sampled_from(sorted(REGISTRY)))
-@settings(max_examples=400, deadline=None)
+@FUZZ
 def test_any_mix_of_marks_gets_a_verdict(text: str, name: str) -> None:
     assert judge(ASKED[name], text).ids == (name,)
 

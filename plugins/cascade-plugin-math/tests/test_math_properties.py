@@ -1,8 +1,10 @@
 """Properties of the verifier: variants of a right answer are right, neighbours are wrong, and no text makes it raise."""
 
+import json
 import time
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from cascade_plugin_math.verifier.verdict import judge
@@ -11,6 +13,25 @@ from hypothesis import strategies as st
 
 from cascade_core.errors import TaskError
 
+FUZZ = settings(deadline=None, max_examples=4 * settings.default.max_examples)  # the profile `deep` makes it a long run
+DATA = Path(__file__).parent / "data"
+ROWS = [
+    json.loads(line)
+    for name in ("cases", "variants")
+    for line in (DATA / f"math_{name}.jsonl").read_text().splitlines()
+]
+WRITTEN = sorted(
+    {
+        text
+        for row in ROWS
+        for text in (row | row.get("input", {})).values()
+        if isinstance(text, str) and 0 < len(text) < 400
+    }
+)
+spliced = st.builds(
+    lambda one, two, here, there: one[: here % (len(one) + 1)] + two[there % len(two) :],
+    st.sampled_from(WRITTEN), st.sampled_from(WRITTEN), st.integers(0, 400), st.integers(0, 400),
+)  # fmt: skip
 integers = st.integers(-(10**12), 10**12)
 small = st.integers(1, 200)
 WRAPPERS = [
@@ -166,16 +187,31 @@ LATEX = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@settings(deadline=None, max_examples=400)
-@given(LATEX, LATEX, st.sampled_from(["boxed", "stated"]))
-def test_no_text_makes_it_raise_or_linger(response, label, answer):
+def judged_twice(response, label, problem, answer):
+    """Judges twice: the same verdict or the same error of the task, and soon."""
     begun = time.process_time()
     try:
-        first = judge(f"\\boxed{{{response}}}", label, problem=response, answer=answer)
-        assert first == judge(f"\\boxed{{{response}}}", label, problem=response, answer=answer)
+        first = judge(response, label, problem=problem, answer=answer)
     except TaskError:
-        pass
+        first = None
+    try:
+        assert first == judge(response, label, problem=problem, answer=answer)
+    except TaskError:
+        assert first is None
     assert time.process_time() - begun < 2.0
+
+
+@FUZZ
+@given(LATEX, LATEX, st.sampled_from(["boxed", "stated"]))
+def test_no_text_makes_it_raise_or_linger(response, label, answer):
+    judged_twice(f"\\boxed{{{response}}}", label, response, answer)
+
+
+@FUZZ
+@given(spliced, spliced, spliced, st.sampled_from(["boxed", "stated"]))
+def test_no_splice_of_hard_cases_makes_it_raise_or_linger(response, label, problem, answer):
+    judged_twice(response, label, problem, answer)
+    judged_twice(f"\\boxed{{{label}}}", label, problem, answer)
 
 
 @settings(deadline=None)
