@@ -40,7 +40,8 @@ def find(engine: Engine, *, old_images: bool = False) -> Rubbish:
     Raises:
         SandboxError: the engine does not answer.
     """
-    containers = tuple(one.name for one in engine.containers(POOL_LABEL) if _is_over(one.labels.get(OWNER_LABEL, "")))
+    ours = [one for one in engine.containers(POOL_LABEL) if one.labels.get(POOL_LABEL)]  # an image's label is empty
+    containers = tuple(one.name for one in ours if _is_over(one.labels.get(OWNER_LABEL, "")))
     return Rubbish(containers, folders(), tuple(images.old_images(engine)) if old_images else ())
 
 

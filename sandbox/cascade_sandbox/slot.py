@@ -12,7 +12,8 @@ from typing import Any
 
 from cascade_sandbox.contract import VERDICTS, Input, Limits, Program, Result
 from cascade_sandbox.errors import SandboxError
-from cascade_sandbox.inside.wire import Frame, Header, WireError, pack, receive
+from cascade_sandbox.inside import wire
+from cascade_sandbox.inside.wire import Frame, Header, WireError, receive
 from cascade_sandbox.languages import Language
 
 PATIENCE_SECONDS = 60.0
@@ -63,7 +64,7 @@ class Slot:
             },
             "files": list(program.files),
         }
-        self.socket.settimeout(_COMPILE_SECONDS)
+        self.socket.settimeout(_COMPILE_SECONDS if language.compile else PATIENCE_SECONDS)
         answer, blobs = self._exchange(header, [program.bytes, *program.files.values()], "ready")
         compiled = answer.get("compiled")
         return None if compiled is None else read_result(compiled, blobs)
@@ -82,13 +83,9 @@ class Slot:
     def send(self, header: Header, blobs: list[bytes]) -> None:
         """Sends a frame. Raises as `run` does."""
         try:
-            front = pack(header, blobs)
+            wire.send(self.socket, header, blobs)
         except (WireError, ValueError, TypeError) as error:
             raise SandboxError(f"this cannot be sent into a sandbox: {error}") from error
-        try:
-            self.socket.sendall(front)
-            for blob in blobs:
-                self.socket.sendall(blob)
         except OSError as error:
             raise Lost(f"the connection broke: {error}") from error
 
