@@ -19,9 +19,9 @@ from typing import Any, ClassVar, TypedDict
 
 from cascade_core.errors import ContractError
 
-# A tag between two backticks (`</think>`) is talk about the tag, not the tag.
-_OPEN = re.compile(r"(?<!`)<think>|(?<=`)<think>(?!`)")
-_CLOSE = re.compile(r"(?<!`)</think>|(?<=`)</think>(?!`)")
+# A tag between two backticks (`</think>`) is talk about the tag, not the tag. The literal stands first: it is found fast.
+_OPEN = re.compile(r"<think>(?:(?<!`<think>)|(?!`))")
+_CLOSE = re.compile(r"</think>(?:(?<!`</think>)|(?!`))")
 
 
 class Message(TypedDict):

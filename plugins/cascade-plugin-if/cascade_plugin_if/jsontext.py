@@ -6,14 +6,14 @@ and says nothing about keys that occur twice (allowed, section 4).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-import regex
-
 _SPACE = " \t\n\r"
-_TOKEN = regex.compile(
+_PLAIN = r'[^"\\\x00-\x1f]*+'
+_TOKEN = re.compile(
     r"[ \t\n\r]*+(?:"
-    r'(?P<string>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+")'
+    rf'(?P<string>"{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{{4}}){_PLAIN})*+")'
     r"|(?P<scalar>-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+|true|false|null)"
     r"|(?P<mark>[\[\]{}:,]))"
 )

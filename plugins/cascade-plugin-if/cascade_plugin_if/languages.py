@@ -11,6 +11,7 @@ Code, addresses and Markdown marks are left out. It does not judge how good the 
 from __future__ import annotations
 
 import functools
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import regex
 
 from cascade_plugin_if.everyday import known_in
-from cascade_plugin_if.reading import Reading
+from cascade_plugin_if.reading import Reading, beyond_ascii
 from cascade_plugin_if.words import IDEOGRAPH, listed
 
 # fmt: off
@@ -49,13 +50,19 @@ _MAX_WINDOWS = 200
 _SENTENCE = regex.compile(r"[^.!?…。！？।]++[.!?…。！？।]*+")
 _TELLING = 20
 _DENSE = regex.compile(rf"[{IDEOGRAPH}\p{{Hangul}}]")
-_NOISE = regex.compile(r"`[^`\n]++`|[*_#>|~=<\[\]{}\\]++|\d++")
+_CODE_SPAN = re.compile(r"`[^`\n]++`")
+_NOISE = "*_#>|~=<[]{}\\"
+_NOISY = regex.compile(rf"[{re.escape(_NOISE)}\d]++")
+_ASCII_NOISE = str.maketrans(dict.fromkeys(_NOISE + "0123456789", " "))
+_ADDRESS_MARKS = ("@", "://", "www.")  # one of them is in every address
 _ADDRESS = regex.compile(r"[(\[<]*+(?:https?://|www\.)")
 # In a short text a word with a stop behind it is a word that the model does not know.
 _SHORT = 60
 _STOPS = regex.compile(r"[^\p{L}\p{M}\p{N}'’\-\u200c]++")
 _LETTERS = regex.compile(r"\p{L}")
+_OTHER_LETTERS = regex.compile(r"(?V1)[\p{L}--[\x00-\u024f]]")  # of no Latin alphabet
 _WORD = regex.compile(r"[\p{L}\p{M}'’]++")
+_ASCII_WORD = re.compile("[a-z']++")
 # fmt: off
 _ENGLISH_ONLY = listed("""
 the of and to is are was were with this that these those you your it its for from have has had not be been by which who
@@ -76,8 +83,12 @@ def code(name: str) -> str | None:
 
 def plain(reading: Reading) -> str:
     """The prose without code, addresses, marks and digits, in lower case: the model knows few words in capitals."""
-    kept = (part for part in reading.prose.split() if "@" not in part and _ADDRESS.match(part) is None)
-    return " ".join(_NOISE.sub(" ", " ".join(kept)).lower().split())
+    parts = reading.prose.split()
+    if any(mark in reading.prose for mark in _ADDRESS_MARKS):
+        parts = [part for part in parts if "@" not in part and _ADDRESS.match(part) is None]
+    text = _CODE_SPAN.sub(" ", " ".join(parts))
+    text = text.translate(_ASCII_NOISE) if text.isascii() else _NOISY.sub(" ", text)
+    return " ".join(text.lower().split())
 
 
 def ranking(text: str) -> Mapping[str, float]:
@@ -93,7 +104,7 @@ def ranking(text: str) -> Mapping[str, float]:
 def is_written_in(reading: Reading, target: str) -> bool:
     """Whether the whole answer is in the language: on average, and without a large part in another one."""
     text = plain(reading)
-    if len(text) < _SHORT and (known := known_in(_WORD.findall(text.replace("’", "'")), _kin(target))) is not None:
+    if len(text) < _SHORT and (known := known_in(_words(text.replace("’", "'")), _kin(target))) is not None:
         return known
     if not _share(_sample(text), target):
         return False
@@ -110,19 +121,23 @@ def _weight(text: str) -> int:
 def is_foreign(reading: Reading) -> bool:
     """Whether a text that must be English clearly is not; a text too short or odd to tell is not foreign."""
     text = plain(reading)
-    letters = _LETTERS.findall(text)
-    if not letters:
-        return False
-    if sum(1 for letter in letters if letter < "\u0250") < len(letters) / 2:
+    others = len(_OTHER_LETTERS.findall(beyond_ascii(text)))
+    if others and len(_LETTERS.findall(text)) < 2 * len(_OTHER_LETTERS.findall(text)):
         return True
-    words = _WORD.findall(text[:20_000])
-    english = sum(1 for word in words if word in _ENGLISH_ONLY)
+    words = _words(text[:20_000])
+    english = sum(map(_ENGLISH_ONLY.__contains__, words))
     if len(set(words)) < 3 or english >= 0.2 * len(words):
         return False
     ranks = ranking(_sample(text))
     best = max(ranks, key=lambda code: ranks[code], default="en")
     # Measured on fragments of 3 to 10 words: 0.2 % of English ones are called foreign, 5 % of foreign ones are missed.
     return best != "en" and ranks.get("en", 0.0) < 0.1 and ranks[best] >= 0.25
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text in lower case, without digits."""
+    found: list[str] = (_ASCII_WORD if text.isascii() else _WORD).findall(text)
+    return found
 
 
 def _kin(target: str) -> frozenset[str]:

@@ -18,6 +18,7 @@ _HEADING = regex.compile(r"^[ >]{0,6}#{1,6}(?:[ \t]|$)")
 # The first characters, looked at before a pattern is tried: most lines are plain.
 _RULE_MARKS = frozenset("*-_")
 _BULLET_MARKS = frozenset("-*+–•◦‣▪▫●○■□➢➤►·∙")
+_UNDERSCORES = regex.compile(r"(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 LEADING_MARKS = regex.compile(r"^[ \t>#*_~`+•\-–\"“”„«'‘’(\[]*+")
 
 
@@ -44,7 +45,19 @@ def prose_lines(lines: list[str]) -> list[str]:
 
 
 def _fence(line: str) -> regex.Match[str] | None:
-    return _FENCE.match(line) if "```" in line or "~~~" in line else None
+    return _FENCE.match(line) if may_be_fenced(line) else None
+
+
+def may_be_fenced(text: str) -> bool:
+    """Whether a fence may stand in the text; where not, it holds no fenced code."""
+    return "```" in text or "~~~" in text
+
+
+def unmarked(text: str) -> str:
+    """The text without the marks of emphasis and code; an underscore between letters or digits is none."""
+    if "_" in text:  # first, since what stands beside it decides
+        text = _UNDERSCORES.sub("", text)
+    return text.replace("~~", "").replace("*", "").replace("`", "")
 
 
 def is_rule(line: str) -> bool:

@@ -9,6 +9,7 @@ Linear in the length of the text. It does not interpret Markdown beyond fences; 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import cached_property
 
@@ -36,10 +37,14 @@ _UNSEEN = (
     "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f"
 )
-_INVISIBLE = regex.compile(f"[{_UNSEEN}]+")
+_INVISIBLE = re.compile(f"[{_UNSEEN}]+")
+_RARE = re.compile(f"[{_UNSEEN}\r\x0b\x0c\x85\u2028\u2029]")
+# What may have to go in ASCII, for one quick look: control characters and the other line ends.
+_ASCII_RARE = bytes(code for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n")
 _FIRST_SEEN = regex.compile(rf"[^\s{_UNSEEN}]")
 _LAST_SEEN = regex.compile(rf"(?r)[^\s{_UNSEEN}]")
-_LINE_END = regex.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 # Normalisation sorts runs of combining marks, in quadratic time: 30 marks are enough (Unicode UAX #15, stream-safe).
 _MARK_RUN = regex.compile(r"(\p{M}{30})\p{M}++")
 _BLANK_START = regex.compile(r"\A(?:[^\S\n]*+\n)++")
@@ -48,25 +53,35 @@ _VISIBLE = regex.compile(r"[\p{L}\p{N}\p{P}\p{S}]")
 
 def clean(text: str) -> str:
     """The text without what no reader sees, with `\\n` as line end, composed, without white space at the end."""
-    text = _without_end_tokens(_LINE_END.sub("\n", _INVISIBLE.sub("", text)))
+    if not _is_plain(text) and _RARE.search(text):
+        text = _LINE_END.sub("\n", _INVISIBLE.sub("", text))
+    text = _without_end_tokens(text)
     if not text.isascii():
         text = unicodedata.normalize("NFC", _MARK_RUN.sub(r"\1", text))
     return text
 
 
+def beyond_ascii(text: str) -> str:
+    """The characters that are not ASCII, in order: mostly few, so that rules about single ones are quickly asked."""
+    return "" if text.isascii() else "".join(_BEYOND_ASCII.findall(text))
+
+
+def _is_plain(text: str) -> bool:
+    """Whether there is nothing to clean in a text but end tokens; true of most English ones."""
+    return text.isascii() and len(text.encode().translate(None, _ASCII_RARE)) == len(text)
+
+
 def _without_end_tokens(text: str) -> str:
-    end = len(text)
-    while True:
+    end = len(text.rstrip())
+    while text.endswith(END_TOKENS, 0, end):
+        end -= next(len(token) for token in END_TOKENS if text.endswith(token, 0, end))
         while end and text[end - 1].isspace():
             end -= 1
-        token = next((token for token in END_TOKENS if text.endswith(token, 0, end)), None)
-        if token is None:
-            return text[:end]
-        end -= len(token)
+    return text[:end]
 
 
 class Reading:
-    """An answer, cleaned; `text` is what the checks look at.
+    """An answer, cleaned; `text` is what the checks look at, `is_blank` says whether there is nothing to read at all.
 
     Args:
         text: the answer, without its thinking.
@@ -75,17 +90,20 @@ class Reading:
     def __init__(self, text: str) -> None:
         whole = clean(text)
         self._given = text
+        self._whole = whole
         self.text = whole.strip()
-        self._indented = _BLANK_START.sub("", whole).rstrip()
+        self.is_blank = _VISIBLE.search(self.text) is None
 
     @cached_property
-    def is_blank(self) -> bool:
-        """Whether there is nothing to read at all."""
-        return _VISIBLE.search(self.text) is None
+    def beyond_ascii(self) -> str:
+        """The characters of the answer that are not ASCII."""
+        return beyond_ascii(self.text)
 
     @cached_property
     def exact(self) -> str:
         """The answer character for character, without what no reader sees at either end."""
+        if _is_plain(self._given):
+            return self.text
         last = _LAST_SEEN.search(self._given)
         if last is None:
             return ""
@@ -101,17 +119,27 @@ class Reading:
     @cached_property
     def lines(self) -> list[str]:
         """The lines of the whole answer; the first keeps its indentation."""
-        return self._indented.split("\n")
+        return _BLANK_START.sub("", self._whole).rstrip().split("\n")
 
     @cached_property
     def prose_lines(self) -> list[str]:
         """The lines outside fenced code; all of them where the whole answer is one fenced block."""
-        return markdown.prose_lines(self.lines)
+        return markdown.prose_lines(self.lines) if markdown.may_be_fenced(self.text) else self.lines
 
     @cached_property
     def prose(self) -> str:
         """`prose_lines` as one text."""
         return "\n".join(self.prose_lines)
+
+    @cached_property
+    def folded(self) -> str:
+        """The whole answer, folded."""
+        return words.fold(self.text)
+
+    @cached_property
+    def plain(self) -> str:
+        """The whole answer without Markdown's marks, folded."""
+        return words.fold(markdown.unmarked(self.text))
 
     @cached_property
     def sentence_count(self) -> int:

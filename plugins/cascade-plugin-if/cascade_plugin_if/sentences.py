@@ -38,9 +38,10 @@ _AFTER_TIME = listed("""
 monday tuesday wednesday thursday friday saturday sunday est edt pst pdt cst cdt gmt utc cet bst
 """)
 # fmt: on
-_WIDE = "。！？｡।॥؟۔։።᙮"
-_STOP = regex.compile(rf"[.!?…‼⁇⁈⁉{_WIDE}]++(?P<closers>[\"'”’»)\]*_`]*+)")
-_TOKEN_BEFORE = regex.compile(r"[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}.]{0,24}$")
+_WIDE = frozenset("。！？｡।॥؟۔։።᙮")
+_QUOTES = frozenset("\"'”’»")
+_STOP = regex.compile(rf"[.!?…‼⁇⁈⁉{''.join(sorted(_WIDE))}]++(?P<closers>[\"'”’»)\]*_`]*+)")
+_TOKEN_BEFORE = regex.compile(r"(?r)[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}.]{0,24}$")
 _NEXT_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]++")
 _SPAN = regex.compile(r"[\"“”()]")
 
@@ -131,14 +132,14 @@ def _ends(text: str, stop: regex.Match[str], mixed: bool) -> bool:
     """Whether this run of stops ends a sentence."""
     run = text[stop.start() : stop.start("closers")]
     rest = stop.end()
-    if rest >= len(text) or any(char in _WIDE for char in run):
+    if rest >= len(text) or not _WIDE.isdisjoint(run):
         return True
     if not text[rest].isspace():
         return _is_missing_space(text, stop, run)
     following = _NEXT_WORD.search(text, rest, min(len(text), rest + 80))
     next_word = following.group() if following else ""
     goes_on = next_word[:1].islower()
-    if any(char in "\"'”’»" for char in stop["closers"]) and goes_on and mixed:
+    if goes_on and mixed and not _QUOTES.isdisjoint(stop["closers"]):
         return False
     if run == ".":
         return _period_ends(text, stop.start(), next_word, mixed)

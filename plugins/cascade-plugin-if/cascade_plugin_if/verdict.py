@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cascade_core import Score
 from cascade_core.errors import TaskError
@@ -18,8 +17,7 @@ from cascade_plugin_if.loose import variants
 from cascade_plugin_if.reading import Reading
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """One instruction with its checked arguments."""
 
     instruction: Instruction
@@ -30,8 +28,7 @@ class Call:
         return not reading.is_blank and self.instruction.check(reading, self.args)
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Per instruction, in the order of the task: its id, and whether it holds strictly and loosely."""
 
     ids: tuple[str, ...]
@@ -94,11 +91,9 @@ def _decoded(value: Any) -> Any:
 def judge(asked: Sequence[Call], text: str) -> Verdict:
     """Reads the answer strictly, and loosely where strictly it fails."""
     whole = Reading(text)
-    strict = tuple(call.holds(whole) for call in asked)
-    readings: list[Reading] = []
+    ids = tuple([call.instruction.id for call in asked])
+    strict = loose = tuple([call.holds(whole) for call in asked])
     if not all(strict) and not whole.is_blank:
         readings = [Reading(variant) for variant in variants(whole.text)[1:]]
-    loose = tuple(
-        held or any(call.holds(reading) for reading in readings) for call, held in zip(asked, strict, strict=True)
-    )
-    return Verdict(tuple(call.instruction.id for call in asked), strict, loose)
+        loose = tuple([held or any(map(call.holds, readings)) for call, held in zip(asked, strict, strict=True)])
+    return Verdict(ids, strict, loose)

@@ -11,11 +11,12 @@ import operator
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
-from typing import Any
+from typing import Any, NoReturn
 
 from cascade_core.errors import TaskError
-from cascade_plugin_if.reading import Reading, clean
+from cascade_plugin_if.reading import Reading
 
 Args = Mapping[str, Any]
 
@@ -67,10 +68,10 @@ def whole(least: int) -> Callable[[Any], int]:
 
 def text(value: Any) -> str:
     """Reads a text in which there is something to read; it is cleaned as answers are, so that the two can be compared."""
-    cleaned = clean(value).strip() if isinstance(value, str) else ""
-    if not cleaned:
+    read = Reading(value if isinstance(value, str) else "")
+    if read.is_blank:
         raise ValueError("a text that is not blank")
-    return cleaned
+    return read.text
 
 
 def texts(value: Any) -> list[str]:
@@ -129,19 +130,26 @@ class Instruction:
         if not isinstance(given, Mapping):
             raise TaskError(f"instruction {self.id!r} needs an object of arguments, found {str(kwargs)[:80]!r}")
         given = {name: value for name, value in given.items() if value is not None}
+        if given.keys() != self._names:
+            self._refuse(given)
+        args = {argument.name: self._read(argument, given[argument.name]) for argument in self.arguments}
+        if clash := self.clash(args):
+            raise TaskError(f"instruction {self.id!r}: {clash}")
+        return args
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(argument.name for argument in self.arguments)
+
+    def _refuse(self, given: Args) -> NoReturn:
         names = [argument.name for argument in self.arguments]
         for name in names:
             if name not in given:
                 found = ", ".join(map(repr, given)) or "none"
                 raise TaskError(f"instruction {self.id!r} lacks its argument {name!r}, found {found}")
-        for name in given:
-            if name not in names:
-                allowed = ", ".join(map(repr, names)) or "none"
-                raise TaskError(f"instruction {self.id!r} knows no argument {name!r}, allowed are {allowed}")
-        args = {argument.name: self._read(argument, given[argument.name]) for argument in self.arguments}
-        if clash := self.clash(args):
-            raise TaskError(f"instruction {self.id!r}: {clash}")
-        return args
+        unknown = next(name for name in given if name not in names)
+        allowed = ", ".join(map(repr, names)) or "none"
+        raise TaskError(f"instruction {self.id!r} knows no argument {unknown!r}, allowed are {allowed}")
 
     def _read(self, argument: Argument, value: Any) -> Any:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import regex
@@ -10,32 +11,47 @@ from cascade_plugin_if.instructions.base import Args, Argument, Instruction, hol
 from cascade_plugin_if.languages import is_foreign
 from cascade_plugin_if.reading import Reading
 
-_POSSESSIVE = regex.compile(r"['’]s?$")
+_POSSESSIVES = ("'s", "’s")
+_ASCII_LOWER = re.compile("[a-z]")
+_ASCII_UPPER = re.compile("[A-Z]")
 _LOWER = regex.compile(r"\p{Ll}")
 _UPPER = regex.compile(r"[\p{Lu}\p{Lt}]")
-# Every character whose Unicode name says comma, and the low quotation mark that looks like one.
-_COMMA = regex.compile(
-    "[,\u055d\u060c\u07f8\u1363\u1802\u1808\u2e32\u2e34\u2e41\u2e49\u2e4c\u3001\ua4fe\ua60d\ua6f5"
-    "\ufe10\ufe11\ufe45\ufe46\ufe50\ufe51\uff0c\uff64]|(?<=\\S)\u201a(?=\\s)"
+# Every character whose Unicode name says comma, and the low quotation mark where it looks like one.
+_COMMAS = (
+    ",\u055d\u060c\u07f8\u1363\u1802\u1808\u2e32\u2e34\u2e41\u2e49\u2e4c\u3001\ua4fe\ua60d\ua6f5"
+    "\ufe10\ufe11\ufe45\ufe46\ufe50\ufe51\uff0c\uff64"
 )
+_LOW_QUOTE = "\u201a"
+_COMMA = regex.compile(rf"[{_COMMAS}]|(?<=\S){_LOW_QUOTE}(?=\s)")
+_COMMA_LIKE = frozenset(_COMMAS + _LOW_QUOTE)
 
 
-def _has_small_letter(text: str) -> bool:
+def _has_small_letter(reading: Reading) -> bool:
     """Whether a letter stands in lower case that has a capital of one letter (ß has none)."""
-    return any(len(char.upper()) == 1 and char.upper() != char for char in set(_LOWER.findall(text)))
+    if _ASCII_LOWER.search(reading.text):
+        return True
+    letters = set(_LOWER.findall(reading.beyond_ascii))
+    return any(len(char.upper()) == 1 and char.upper() != char for char in letters)
+
+
+def _has_capital(reading: Reading) -> bool:
+    return _ASCII_UPPER.search(reading.text) is not None or _UPPER.search(reading.beyond_ascii) is not None
 
 
 def _all_capitals(reading: Reading, args: Args) -> bool:
-    return not _has_small_letter(reading.text) and not is_foreign(reading)
+    return not _has_small_letter(reading) and not is_foreign(reading)
 
 
 def _all_small(reading: Reading, args: Args) -> bool:
-    return _UPPER.search(reading.text) is None and not is_foreign(reading)
+    return not _has_capital(reading) and not is_foreign(reading)
 
 
 def capital_words(reading: Reading) -> int:
     """How many words are written in capitals; a possessive `'s` is looked away from, digits do not matter."""
-    return sum(1 for word in reading.words if _POSSESSIVE.sub("", word).isupper())
+    words = reading.words
+    if any(mark in reading.text for mark in _POSSESSIVES):
+        words = [word[:-2] if word.endswith(_POSSESSIVES) else word for word in words]
+    return sum(map(str.isupper, words))
 
 
 def _capital_words(reading: Reading, args: Args) -> bool:
@@ -43,7 +59,9 @@ def _capital_words(reading: Reading, args: Args) -> bool:
 
 
 def _no_comma(reading: Reading, args: Args) -> bool:
-    return _COMMA.search(reading.text) is None
+    if "," in reading.text:
+        return False
+    return _COMMA_LIKE.isdisjoint(reading.beyond_ascii) or _COMMA.search(reading.text) is None
 
 
 def _edit_capital_words(draft: str, args: Args, rng: Random) -> str:

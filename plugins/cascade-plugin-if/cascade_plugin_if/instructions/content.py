@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Mapping
 from random import Random
+from typing import NamedTuple
 
 import regex
 
@@ -16,11 +19,13 @@ _PLACEHOLDER = regex.compile(r"(?<![A-Za-z0-9_\\!])\[(?!\^)(?=[^\[\]\n]*?\p{L})[
 _LINK_DEFINITION = regex.compile(r"^ {0,3}\[[^\[\]\n]++\]:[ \t]*+<?(?:\w{2,10}:|www\.|[/#.])[^\n]*+$", regex.MULTILINE)
 _CHECK_BOX = regex.compile(r"^[ \t>]*+(?:[-*+•]|\d+[.)])[ \t]++\[[xX]\](?=[ \t])", regex.MULTILINE)
 _CODE_SPAN = regex.compile(r"`[^`\n]++`")
-_POSTSCRIPT_LINE = regex.compile(r"^[\s>#*_~`\"'“”«(\[\-]*+")
+_ANY_POSTSCRIPT = regex.compile(r"[*_]{0,3}(?:p\.?\s?){1,3}s\b", regex.IGNORECASE)
 
 
 def placeholder_count(reading: Reading) -> int:
     """How many `[…]` stand for something to be filled in."""
+    if "[" not in reading.text:
+        return 0
     prose = _LINK_DEFINITION.sub("", _CHECK_BOX.sub("", _CODE_SPAN.sub("", reading.prose)))
     return sum(1 for _ in _PLACEHOLDER.finditer(prose))
 
@@ -30,44 +35,57 @@ def _placeholders(reading: Reading, args: Args) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _marker(marker: str) -> regex.Pattern[str]:
-    """A postscript marker: capitals, spaces inside and a missing last dot make no difference."""
+def _marker(marker: str) -> tuple[regex.Pattern[str], regex.Pattern[str]]:
+    """A postscript marker, anywhere and where it counts: capitals, spaces inside and a missing last dot make no difference."""
     parts = [regex.escape(part) for part in regex.findall(r"\w+|[^\w\s]", marker.rstrip(".:"))]
     before = r"(?:^[\s>#*_~`\"'“”«(\[\-]*+|(?<=[.!?…][\"'”’»)*_]{0,3}[ \t\n]))"
-    return regex.compile(before + r"[*_]{0,3}" + r"\s{0,2}".join(parts) + r"\.?(?!_*+[^\W_]|\.)", regex.IGNORECASE)
+    bare = r"\s{0,2}".join(parts)
+    placed = before + r"[*_]{0,3}" + bare + r"\.?(?!_*+[^\W_]|\.)"
+    return regex.compile(bare, regex.IGNORECASE), regex.compile(placed, regex.IGNORECASE)
 
 
 def _postscript(reading: Reading, args: Args) -> bool:
     """The marker starts a line or follows a sentence; text follows it, and no more text stands in later paragraphs than before it."""
-    pattern = _marker(args["postscript_marker"])
+    bare, placed = _marker(args["postscript_marker"])
     lines = reading.prose_lines
+    matches = ((number, placed.search(line)) for number, line in enumerate(lines) if bare.search(line))
+    found = {number: match for number, match in matches if match}
+    if not found:
+        return False
     counts = [len(words(line)) for line in lines]
-    before = 0
-    for number, line in enumerate(lines):
-        match = pattern.search(line)
-        if match:
+    before = sum(counts)
+    tails: _Tails = {(text, own): _Tail(text, 0) for text, own in itertools.product((False, True), repeat=2)}
+    for number in reversed(range(len(lines))):
+        line = lines[number]
+        before -= counts[number]
+        if match := found.get(number):
+            tail = tails[has_word(line[match.end() :]), True]
             ahead = before + len(words(line[: match.start()]))
-            own, later = _own_and_later(line[match.end() :], lines, counts, number)
-            if own and ahead and later <= ahead:
+            if tail.has_text and ahead and tail.later <= ahead:
                 return True
-        before += counts[number]
+        tails = _before(line, counts[number], tails)
     return False
 
 
-def _own_and_later(rest: str, lines: list[str], counts: list[int], number: int) -> tuple[bool, int]:
-    """Whether the marker has text, and how many words stand in later paragraphs that are no postscripts."""
-    has_text = has_word(rest)
-    later, is_own = 0, True
-    for place in range(number + 1, len(lines)):
-        if not lines[place].strip():
-            is_own = is_own and not has_text
-            continue
-        if is_own or regex.match(r"[*_]{0,3}(?:p\.?\s?){1,3}s\b", lines[place].strip(), regex.IGNORECASE):
-            has_text = has_text or bool(counts[place])
-            is_own = True
-        else:
-            later += counts[place]
-    return has_text, later
+class _Tail(NamedTuple):
+    """What stands from some line to the end: whether the postscript has text, the words of paragraphs that are not its own."""
+
+    has_text: bool
+    later: int
+
+
+_Tails = Mapping[tuple[bool, bool], _Tail]
+"""Tails by what came before: whether the postscript has text already, and whether the paragraph is its own."""
+
+
+def _before(line: str, count: int, tails: _Tails) -> _Tails:
+    """The tails one line earlier. Read from the end, so that many markers cost no more than one."""
+    if not line.strip():
+        return {(text, own): tails[text, own and not text] for text, own in tails}
+    owned = {text: tails[text or count > 0, True] for text in (False, True)}
+    others = {text: _Tail(tails[text, False].has_text, tails[text, False].later + count) for text in (False, True)}
+    starts = _ANY_POSTSCRIPT.match(line.strip()) is not None
+    return {(text, own): owned[text] if own or starts else others[text] for text, own in tails}
 
 
 def _name(number: int) -> str:

@@ -7,8 +7,9 @@ from random import Random
 import regex
 
 from cascade_plugin_if.instructions.base import Args, Argument, Instruction, text
-from cascade_plugin_if.instructions.keywords import fold, is_spaceless
+from cascade_plugin_if.instructions.keywords import is_spaceless
 from cascade_plugin_if.reading import Reading
+from cascade_plugin_if.words import fold
 
 _DOUBLE = '"“”„‟«»＂'
 _CLOSING = " \t\n*_~`"

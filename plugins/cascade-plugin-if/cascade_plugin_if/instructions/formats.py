@@ -39,7 +39,8 @@ def _bullets(reading: Reading, args: Args) -> bool:
 
 
 def _highlights(reading: Reading, args: Args) -> bool:
-    return highlight_count(reading.prose_lines) >= int(args["num_highlights"])
+    has_marks = "*" in reading.text or "_" in reading.text
+    return (highlight_count(reading.prose_lines) if has_marks else 0) >= int(args["num_highlights"])
 
 
 @functools.lru_cache(maxsize=256)
@@ -73,6 +74,8 @@ def _sections(reading: Reading, args: Args) -> bool:
 
 
 def _title(reading: Reading, args: Args) -> bool:
+    if "<" not in reading.text:
+        return False
     for line in reading.prose_lines:
         plain = _CODE_SPAN.sub("", line)
         found = [match.group() for match in _TIGHT_TITLE.finditer(plain)]

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import functools
 import unicodedata
+from dataclasses import dataclass
 from random import Random
 
 import regex
 
-from cascade_plugin_if import drafts
+from cascade_plugin_if import drafts, markdown
 from cascade_plugin_if.instructions.base import (
     Args,
     Argument,
@@ -27,34 +28,74 @@ from cascade_plugin_if.instructions.base import (
     whole,
 )
 from cascade_plugin_if.reading import Reading
-from cascade_plugin_if.words import IDEOGRAPH
+from cascade_plugin_if.words import IDEOGRAPH, fold
 
 _SPACELESS = rf"{IDEOGRAPH}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}"
 _WORD = r"[\p{L}\p{N}\p{M}_]"
 _APOSTROPHE = regex.compile("['’ʼ‘＇]")
 # What follows a letter and still belongs to its word: letters, `n't` and the like (not the possessive), `C++`, `C#`.
 _GOES_ON = rf"(?!{_WORD})(?!['](?!s(?!{_WORD}))\p{{L}})(?!\+\+|#)"
-_MARKS = regex.compile(r"\*++|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`++|~~")
 # The second halves of English contractions are no words of their own; `l'été` is two.
 _ACRONYM = regex.compile(r"(?<!\w)\w\.\w\.$")
+_SPACE = regex.compile(r"\s++")
+_HEAD = 32  # so many characters of a long keyword are searched for, the rest is compared where they stand
 _CLITICS = frozenset(("s", "t", "d", "m", "re", "ve", "ll"))
-_SHAPERS = str.maketrans({"\u200c": None, "\u200d": None, "’": "'", "ʼ": "'", "‘": "'", "＇": "'", "‐": "-", "‑": "-"})
 
 
-def fold(text: str) -> str:
-    """A text in which what a reader takes for the same is equal: case, apostrophes, hyphens, joiners."""
-    return text.translate(_SHAPERS).casefold()
+@dataclass(frozen=True)
+class Keyword:
+    """A keyword, ready to be looked for in folded texts: its words are found literally, then what stands beside them is looked at.
+
+    Attributes:
+        parts: its words, folded.
+        left: matches where it may begin.
+        right: matches where it may end.
+        has_marks: whether it holds marks of Markdown, so that they must not be taken from the text.
+    """
+
+    parts: tuple[str, ...]
+    left: regex.Pattern[str]
+    right: regex.Pattern[str]
+    has_marks: bool
+
+    def count(self, reading: Reading) -> int:
+        """How often it occurs; Markdown marks are looked through unless it has some."""
+        text = reading.folded if self.has_marks else reading.plain
+        head = self.parts[0][:_HEAD]
+        count, at = 0, text.find(head)
+        while at >= 0:
+            end = self._end(text, at) if self.left.match(text, at) else -1
+            is_one = end >= 0 and self.right.match(text, end) is not None
+            count += is_one
+            at = text.find(head, end if is_one else at + 1)
+        return count
+
+    def _end(self, text: str, at: int) -> int:
+        """Where its words end that begin at `at`, with any white space between two; -1 if they do not stand there."""
+        for place, part in enumerate(self.parts):
+            if place:
+                space = _SPACE.match(text, at)
+                at = space.end() if space else len(text)
+            if not text.startswith(part, at):
+                return -1
+            at += len(part)
+        return at
 
 
 @functools.lru_cache(maxsize=4096)
-def pattern(keyword: str) -> regex.Pattern[str]:
-    """The pattern that finds a keyword, taken literally, in a folded text."""
-    parts = fold(unicodedata.normalize("NFC", keyword)).split()
-    body = r"\s++".join(regex.escape(part, literal_spaces=True) for part in parts)
-    left = r"(?<!\w')" if " ".join(parts) in _CLITICS else ""
-    if _ACRONYM.search(parts[-1]):  # `U.S.` is no part of `U.S.A.`
-        return regex.compile(r"(?<!\w\.)" + left + _left(parts[0][0]) + body + r"(?!\w\.)" + _right(parts[-1][-1]))
-    return regex.compile(left + _left(parts[0][0]) + body + _right(parts[-1][-1]))
+def keyword(text: str) -> Keyword:
+    """The keyword of that text."""
+    parts = tuple(fold(unicodedata.normalize("NFC", text)).split())
+    is_acronym = _ACRONYM.search(parts[-1]) is not None  # `U.S.` is no part of `U.S.A.`
+    left = (
+        (r"(?<!\w\.)" if is_acronym else "") + (r"(?<!\w')" if " ".join(parts) in _CLITICS else "") + _left(parts[0][0])
+    )
+    right = (r"(?!\w\.)" if is_acronym else "") + _right(parts[-1][-1])
+    return Keyword(parts, _border(left), _border(right), markdown.unmarked(text) != text)
+
+
+# There are few borders and many keywords: a pattern for each keyword would cost more than all of its uses.
+_border = functools.cache(regex.compile)
 
 
 def is_spaceless(char: str) -> bool:
@@ -76,10 +117,9 @@ def _right(char: str) -> str:
     return _GOES_ON + (r"(?![.,:/]\d)" if char.isdigit() else "")
 
 
-def occurrences(reading: Reading, keyword: str) -> int:
-    """How often a keyword occurs; Markdown marks inside the text are looked through unless the keyword has some."""
-    text = reading.text if _MARKS.search(keyword) else _MARKS.sub("", reading.text)
-    return sum(1 for _ in pattern(keyword).finditer(fold(text)))
+def occurrences(reading: Reading, text: str) -> int:
+    """How often a keyword occurs."""
+    return keyword(text).count(reading)
 
 
 def _exist(reading: Reading, args: Args) -> bool:

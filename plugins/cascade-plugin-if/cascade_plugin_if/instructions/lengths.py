@@ -7,7 +7,7 @@ from random import Random
 from cascade_plugin_if import drafts, markdown
 from cascade_plugin_if.instructions.base import Args, Argument, Instruction, counted, holds, relation, text, whole
 from cascade_plugin_if.reading import Reading
-from cascade_plugin_if.words import first_words, has_word, same, words
+from cascade_plugin_if.words import first_words, fold, has_word, words
 
 DIVIDER = "***"
 
@@ -43,9 +43,9 @@ def _first_word(reading: Reading, args: Args) -> bool:
     parts = markdown.paragraphs(reading.lines)
     if len(parts) != args["num_paragraphs"]:
         return False
-    wanted = [same(word) for word in words(args["first_word"])] or [args["first_word"]]
+    wanted = [fold(word) for word in words(args["first_word"])] or [args["first_word"]]
     found = first_words(parts[args["nth_paragraph"] - 1], len(wanted))
-    return [same(word) for word in found] == wanted
+    return [fold(word) for word in found] == wanted
 
 
 def _beyond(args: Args) -> str:
