@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from .errors import Trouble
 
-FILE_BYTES = 128 << 20
+FILE_BYTES = 256 << 20
 """Bytes that one file of a run may have; what all of them may have is the size of the file system they lie on."""
 
 OPEN_FILES = 256

@@ -11,10 +11,10 @@ import fcntl
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple, NoReturn, Optional
 
 from .bounds import Bounds
-from .confine import Confinement
+from .confine import enter
 
 NOT_STARTED = 125
 """Exit status of a child that never became the program."""
@@ -49,17 +49,13 @@ class Command(NamedTuple):
 class Child:
     """A started process and our ends of its pipes; `stdin` is -1 unless it was asked for."""
 
-    def __init__(self, pid: int, stdin: int, stdout: int, stderr: int, failure: int) -> None:
+    def __init__(self, pid: int, pidfd: int, stdin: int, stdout: int, stderr: int, failure: int) -> None:
         self.pid = pid
+        self.pidfd = pidfd
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
         self.failure = failure
-        self.pidfd = os.pidfd_open(pid)
-        for fd in (stdout, stderr, failure):
-            os.set_blocking(fd, False)
-        if stdin >= 0:
-            os.set_blocking(stdin, False)
 
     def kill(self) -> None:
         """Kills the first process of the run; it is not reaped yet, so the number is its own."""
@@ -87,27 +83,50 @@ class Child:
         return Failure(int(number), at_exec == "exec", text) if data else None
 
 
-def start(command: Command, confinement: Confinement, given: Optional[bytes]) -> Child:
+def start(command: Command, given: Optional[bytes]) -> Child:
     """Starts the program on this input; with None its standard input is a pipe.
 
     Raises:
-        OSError: no process or no descriptors left.
+        OSError: no process, no memory or no descriptors left.
     """
-    fds = []
+    here = {"HOME": command.folder, "TMPDIR": command.folder}
+    ready = command._replace(environment={**ENVIRONMENT, **here, **command.environment})
+    inner: list[int] = []
+    outer: list[int] = []
+    pid = 0
     try:
-        inner_in, outer_in = os.pipe() if given is None else (_input(given), -1)
-        fds += [inner_in, outer_in]
-        for _ in range(3):
-            fds += os.pipe()
-        _, _, outer_out, inner_out, outer_err, inner_err, outer_fail, inner_fail = fds
+        _open_pipes(given, inner, outer)
         pid = os.fork()
+        if pid == 0:
+            _become(ready, inner)
+        outer.insert(0, os.pidfd_open(pid))
     except BaseException:
-        _close(fds)
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        _close(outer)
         raise
-    if pid == 0:
-        _become(command, confinement, (inner_in, inner_out, inner_err), inner_fail)
-    _close([inner_in, inner_out, inner_err, inner_fail])
-    return Child(pid, outer_in, outer_out, outer_err, outer_fail)
+    finally:
+        _close(inner)
+    return Child(pid, *outer)
+
+
+def _open_pipes(given: Optional[bytes], inner: list[int], outer: list[int]) -> None:
+    """The child's ends (input, output, errors, failure) and ours, appended one by one, so that none gets lost."""
+    if given is None:
+        both = os.pipe()
+        inner.append(both[0])
+        outer.append(both[1])
+    else:
+        inner.append(_input(given))
+        outer.append(-1)
+    for _ in range(3):
+        both = os.pipe()
+        outer.append(both[0])
+        inner.append(both[1])
+    for fd in outer:
+        if fd >= 0:
+            os.set_blocking(fd, False)
 
 
 def _input(given: bytes) -> int:
@@ -129,23 +148,22 @@ def _close(fds: Sequence[int]) -> None:
             os.close(fd)
 
 
-def _become(command: Command, confinement: Confinement, standard: Sequence[int], failure: int) -> None:
+def _become(command: Command, inner: Sequence[int]) -> NoReturn:
     """In the child: never returns. Every other descriptor closes itself on exec."""
     stage = "confine"
     try:
         os.setsid()
-        for number, fd in enumerate(standard):
-            os.dup2(fd, number)
+        os.dup2(inner[0], 0)
+        os.dup2(inner[1], 1)
+        os.dup2(inner[2], 2)
         os.chdir(command.folder)
-        here = {"HOME": command.folder, "TMPDIR": command.folder}
-        environment = {**ENVIRONMENT, **here, **command.environment}
-        confinement.enter(command.bounds, command.uid)
+        enter(command.bounds, command.uid)
         stage = "exec"
-        os.execve(command.argv[0], command.argv, environment)
+        os.execve(command.argv[0], command.argv, command.environment)
     except MemoryError:
-        os.write(failure, b"%d confine no memory" % errno.ENOMEM)
+        os.write(inner[3], b"%d confine no memory" % errno.ENOMEM)
     except BaseException as error:  # noqa: BLE001 whatever it is, this must not go on as a second supervisor
-        error_number = (error.errno or 0) if isinstance(error, OSError) else 0
-        os.write(failure, f"{error_number} {stage} {error}".encode("utf-8", "replace")[:4096])
+        number = (error.errno or 0) if isinstance(error, OSError) else 0
+        os.write(inner[3], f"{number} {stage} {error}".encode("utf-8", "replace")[:4096])
     finally:
         os._exit(NOT_STARTED)

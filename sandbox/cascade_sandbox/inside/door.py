@@ -17,9 +17,9 @@ import time
 from typing import Optional
 
 from . import wire
-from .confine import Users
 from .errors import Abandoned
 from .loop import POLLRDHUP, Loop
+from .users import Users
 
 ABANDONED_SECONDS = 20.0
 WAIT_SECONDS = 5.0

@@ -17,7 +17,6 @@ from . import family
 from .bounds import Bounds
 from .child import NOT_STARTED, Child, Command, Failure, start
 from .clock import Clock
-from .confine import Confinement
 from .errors import Trouble
 from .loop import Loop
 from .memory import Oom
@@ -43,7 +42,6 @@ class Place(NamedTuple):
     """What every run of a supervisor shares."""
 
     loop: Loop
-    confinement: Confinement
     oom: Oom
     killer: int
 
@@ -63,7 +61,7 @@ class Execution:
         self._stopped: Optional[str] = None
         self._ended = False
         self.clock = Clock(command.bounds)
-        self.child: Child = start(command, place.confinement, given)
+        self.child: Child = start(command, given)
 
     def run(self) -> Outcome:
         """Waits for the end; whatever happens, nothing of the program is left.

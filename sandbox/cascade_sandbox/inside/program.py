@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Optional
@@ -16,9 +15,9 @@ from typing import Any, Optional
 from . import folder
 from .bounds import COMPILING, Bounds
 from .child import PATH, Command
-from .confine import Users
 from .errors import Trouble
 from .execution import Execution, Outcome, Place
+from .users import Users
 
 PROGRAM = "program"
 STACK_BYTES = 64 << 20
@@ -92,9 +91,7 @@ class Opened:
             if not stat.S_ISREG(os.fstat(source).st_mode):
                 return False
             target = os.path.join(self.path, PROGRAM)
-            with open(target, "xb") as copy:
-                shutil.copyfileobj(file, copy)
-            os.chmod(target, 0o555)
+            folder.write(target, file.read(), 0o555)
         return True
 
     def prepare(self, header: Mapping[str, Any], files: Sequence[bytes], path: str, uid: Optional[int]) -> Command:
@@ -118,10 +115,17 @@ class Opened:
     def _fill(self, argv: Sequence[str], program: str) -> list[str]:
         places = {"{source}": os.path.join(self.path, self.file), "{program}": program, "{folder}": self.path}
         filled = [places.get(word, word) for word in argv]
-        found = filled[0] if "/" in filled[0] else shutil.which(filled[0], path=PATH)
-        if found is None or (filled[0] != program and not os.access(found, os.X_OK)):
-            raise Trouble(f"no {filled[0]} here")
-        return [found, *filled[1:]]
+        if filled[0] != program:
+            filled[0] = _executable(filled[0])
+        return filled
+
+
+def _executable(name: str) -> str:
+    """The path of a command that belongs to this place."""
+    for path in [name] if "/" in name else [os.path.join(part, name) for part in PATH.split(":")]:
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    raise Trouble(f"there is no {name} here")
 
 
 def _argv(given: object) -> list[str]:

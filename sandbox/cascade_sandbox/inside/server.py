@@ -6,7 +6,6 @@ started it, as the same user, until that one closes its standard input.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import select
@@ -15,7 +14,7 @@ import sys
 from typing import NoReturn
 
 from . import family, folder
-from .confine import Confinement, Users, harden_supervisor
+from .confine import settle
 from .door import Door
 from .errors import Abandoned, Broken, Trouble
 from .execution import Place
@@ -23,23 +22,29 @@ from .loop import Loop
 from .memory import Oom
 from .program import Host
 from .session import Session
+from .users import Users
 
+WORK = "/w"
 BROKEN, NOT_READY = 3, 4
 """Exit statuses: a run left something behind; this place cannot run anything."""
 
 
 def main(argv: list[str]) -> int:
-    """Serves until nobody wants anything any more; the exit status."""
-    parser = argparse.ArgumentParser(prog="supervisor", description=__doc__)
-    parser.add_argument("socket", help="path of the socket for clients; the keeper's is k beside it")
-    parser.add_argument("--work", default="/w", help="a folder for folders; in a container a tmpfs of mode 711")
-    parser.add_argument("--here", action="store_true", help="no container: no users, and the end of stdin is the end")
-    options = parser.parse_args(argv)
+    """Serves until nobody wants anything any more; the exit status.
+
+    `argv` is the path of the socket for clients (the keeper's is `k` beside it), perhaps a folder for the runs (in a container a
+    tmpfs of mode 711), and `--here` where there is no container: then there are no users, and the end of stdin is the end.
+    """
+    words = [word for word in argv if word != "--here"]
+    if len(words) not in (1, 2):
+        print("usage: supervisor.py SOCKET [WORK] [--here]", file=sys.stderr)
+        return NOT_READY
+    serve = _serve_container if len(words) == len(argv) else _serve_here
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     gc.freeze()
     try:
-        (_serve_here if options.here else _serve_container)(options.socket, options.work)
+        serve(words[0], words[1] if len(words) == 2 else WORK)
     except Broken as error:
         print(f"broken: {error}", file=sys.stderr)
         return BROKEN
@@ -54,18 +59,18 @@ def main(argv: list[str]) -> int:
 def _serve_container(path: str, work: str) -> None:
     if os.geteuid() != 0:
         raise Trouble("the supervisor of a container must be its root")
-    harden_supervisor(is_private=True)
+    settle(in_container=True)
     users, loop = Users(), Loop()
-    host = Host(Place(loop, Confinement(must_filter=True), Oom(), users.killer), work, users)
+    host = Host(Place(loop, Oom(), users.killer), work, users)
     for name in os.listdir(work):  # of a supervisor that ended in the middle of a run
         folder.remove(os.path.join(work, name))
     _serve(Door(path, loop, users), host)
 
 
 def _serve_here(path: str, work: str) -> None:
-    harden_supervisor(is_private=False)
+    settle(in_container=False)
     loop = Loop()
-    host = Host(Place(loop, Confinement(must_filter=False), Oom(), 0), work, None)
+    host = Host(Place(loop, Oom(), 0), work, None)
     loop.add(0, select.POLLIN, _stdin_ended)
     try:
         door = Door(path, loop, None)
