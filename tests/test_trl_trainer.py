@@ -40,6 +40,20 @@ def trained(tmp_path_factory):
     return jobs
 
 
+# Verdicts while others are being generated
+
+
+def test_what_ends_early_is_handed_over_as_the_very_row_that_is_judged(trained):
+    stub = trained["rl"].judge
+    for rows in stub.seen:
+        group = {row["group"] for row in rows}
+        handed = [row for row in stub.handed if row["group"] in group]
+        longest = max(row["tokens"] for row in rows)
+        early = [row for row in rows if not row["truncated"] and row["tokens"] < longest]
+        assert sorted(map(str, handed)) == sorted(str({name: row[name] for name in handed[0]}) for row in early)
+    assert stub.handed
+
+
 # Flags
 
 
@@ -308,7 +322,7 @@ def test_running_out_of_memory_names_the_settings(tmp_path, monkeypatch):
 
     from cascade_core.trainers import trl_rl
 
-    def full(*args):
+    def full(*args, **more):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate\n20 GiB")
 
     monkeypatch.setattr(trl_rl, "draw", full)

@@ -43,6 +43,10 @@ class StubJudge:
     shaping: str = "none"
     seen: list[list[dict[str, Any]]] = field(default_factory=list)
     folder: Path | None = None
+    handed: list[dict[str, Any]] = field(default_factory=list)
+
+    def hand_over(self, row: dict[str, Any]) -> None:
+        self.handed.append(row)
 
     def judge(self, step: int, rows: Sequence[dict[str, Any]]) -> Judged:
         judged = [{**row, "masked": self.mask(row), "reward": self.reward(row)} for row in rows]

@@ -35,7 +35,7 @@ from cascade_core.trainers import Job
 from cascade_core.trainers.trl_stage import StageTrainer
 
 if TYPE_CHECKING:
-    from cascade_core.judge import Judged
+    from cascade_core.judge import Judge, Judged
 
 
 class OnPolicyTrainer(StageTrainer, GRPOTrainer):
@@ -43,6 +43,7 @@ class OnPolicyTrainer(StageTrainer, GRPOTrainer):
 
     _rows: Sequence[Row]
     _encoded: Sequence[tuple[list[int], str]]
+    _drawn: Sequence[int]
     _judged: Judged
     _decoder: Decoder
     _meter: EntropyMeter | None
@@ -55,7 +56,8 @@ class OnPolicyTrainer(StageTrainer, GRPOTrainer):
             return super()._prepare_inputs(generation_batch)
 
     def _tokenize_prompts(self, prompts: list[str]) -> tuple[list[list[int]], None, dict[str, Any]]:
-        return [self._encoded[int(prompt)][0] for prompt in prompts], None, {}
+        self._drawn = [int(prompt) for prompt in prompts]
+        return [self._encoded[index][0] for index in self._drawn], None, {}
 
     def _generate_single_turn(
         self, prompt_ids: Any, images: Any, multimodal_fields: Any, *rest: Any, **more: Any
@@ -80,33 +82,39 @@ class OnPolicyTrainer(StageTrainer, GRPOTrainer):
         model.eval()
         try:
             distinct, samples = prompt_ids[:: rollout.samples_per_prompt], rollout.samples_per_prompt
-            return draw(
-                model, distinct, samples, rollout, self.eos_token_ids, self._tokenizer.pad_token_id, self._meter
-            )
+            pad = self._tokenizer.pad_token_id
+            return draw(model, distinct, samples, rollout, self.eos_token_ids, pad, self._meter, tell=self._hand_over)
         finally:
             model.train()
 
-    def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
-        """One call of the judge for the whole rollout batch; TRL's own use of these rewards is overwritten below."""
-        step, samples = self.state.global_step, self.job.stage.rollout.samples_per_prompt
-        began = time.monotonic()
-        rows = []
-        for place, (entry, tokens) in enumerate(zip(inputs, completion_ids_list, strict=True)):
-            index = int(entry["prompt"])
-            rows.append(
-                {
-                    **self._rows[index],
-                    "response": self._decoder.text(tokens),
-                    "prefill": self._encoded[index][1],
-                    "truncated": not tokens or tokens[-1] not in self.eos_token_ids,
-                    "tokens": len(tokens),
-                    "sample": place % samples,
-                    "group": f"{step}-{place // samples}",
-                }
-            )
+    def _hand_over(self, place: int, tokens: list[int]) -> None:
+        """A response has ended: it is judged while the rest of the batch is being generated."""
+        self._judge.hand_over(self._row(place, tokens))
+
+    @property
+    def _judge(self) -> Judge:
         if self.job.judge is None:
             raise TrainerError("an rl stage needs a judge")
-        self._judged = self.job.judge.judge(step, rows)
+        return self.job.judge
+
+    def _row(self, place: int, tokens: Sequence[int]) -> Row:
+        """The row of the response at this place of the batch."""
+        index, samples = self._drawn[place], self.job.stage.rollout.samples_per_prompt
+        return {
+            **self._rows[index],
+            "response": self._decoder.text(tokens),
+            "prefill": self._encoded[index][1],
+            "truncated": not tokens or tokens[-1] not in self.eos_token_ids,
+            "tokens": len(tokens),
+            "sample": place % samples,
+            "group": f"{self.state.global_step}-{place // samples}",
+        }
+
+    def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
+        """One call of the judge for the whole rollout batch; TRL's own use of these rewards is overwritten below."""
+        began = time.monotonic()
+        rows = [self._row(place, tokens) for place, tokens in enumerate(completion_ids_list)]
+        self._judged = self._judge.judge(self.state.global_step, rows)
         self._verify_seconds = time.monotonic() - began
         rewards = [row["reward"] for row in self._judged.rows]
         numbers = [float("nan") if reward is None else reward for reward in rewards]
