@@ -36,7 +36,7 @@ class Helper:
         self.socket = str(self._folder / "s")
         work = self._folder / "w"
         work.mkdir(0o700)
-        command = [sys.executable, "-I", "-S", "-E", str(_SUPERVISOR), self.socket, str(work), "--here"]
+        command = [sys.executable, "-I", "-S", "-X", "utf8", str(_SUPERVISOR), self.socket, str(work), "--here"]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, cwd="/"
         )

@@ -75,7 +75,10 @@ def enter(bounds: Bounds, uid: Optional[int]) -> None:
     _first_to_go()
     seconds = math.ceil(CPU_MARGIN * bounds.cpu_seconds) + 1
     _lower(resource.RLIMIT_CPU, seconds, seconds + 1)
-    _lower(resource.RLIMIT_STACK, bounds.stack_bytes)
+    most = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    _lower(
+        resource.RLIMIT_STACK, bounds.stack_bytes, most
+    )  # programs raise it themselves; it is address space, as all memory
     if uid is not None:
         _lower(
             resource.RLIMIT_NPROC, bounds.processes
@@ -96,10 +99,10 @@ def _first_to_go() -> None:
 
 def _lower(kind: int, value: int, hard: Optional[int] = None) -> None:
     most = resource.getrlimit(kind)[1]
-    if most == resource.RLIM_INFINITY:
-        resource.setrlimit(kind, (value, value if hard is None else hard))
-    else:
-        resource.setrlimit(kind, (min(value, most), min(value if hard is None else hard, most)))
+    hard = value if hard is None else hard
+    if most != resource.RLIM_INFINITY:
+        value, hard = min(value, most), min(hard, most)
+    resource.setrlimit(kind, (value, hard))
 
 
 def _filter(must: bool) -> None:

@@ -53,10 +53,15 @@ class Opened:
         stack = min(int(language.get("stack_bytes") or STACK_BYTES), int(header["limits"]["memory_bytes"]) // 2)
         self.bounds = Bounds.read(header["limits"], max(stack, 1 << 20))
         self.names = _names(header, len(blobs) - 1)
-        if self.file in self.names or PROGRAM in (self.file, *self.names):
-            raise Trouble(f"no file may be called {self.file} or {PROGRAM} beside this program")
+        reserved = [self.file, PROGRAM] if self.compile_argv else [self.file]
+        if set(reserved) & set(self.names):
+            raise Trouble(f"no file beside this program may be called {' or '.join(reserved)}")
         self.path = host.new()[0]
-        folder.make(self.path, {self.file: blobs[0], **dict(zip(self.names, blobs[1:], strict=False))}, readable=True)
+        try:
+            folder.make(self.path, {self.file: blobs[0], **dict(zip(self.names, blobs[1:]))}, readable=True)
+        except OSError:
+            folder.remove(self.path)
+            raise
 
     def close(self) -> None:
         """Removes the program."""
@@ -82,16 +87,16 @@ class Opened:
             folder.remove(path)
 
     def _take_program(self, made: str) -> bool:
-        """Copies what the compiler made, when that is a file, to where no run can change it."""
+        """Moves what the compiler made, when that is a file, to where no run can change it; no process has it open any more."""
         try:
-            source = os.open(made, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return False
-        with open(source, "rb") as file:
-            if not stat.S_ISREG(os.fstat(source).st_mode):
+            if not stat.S_ISREG(os.lstat(made).st_mode):
                 return False
-            target = os.path.join(self.path, PROGRAM)
-            folder.write(target, file.read(), 0o555)
+        except FileNotFoundError:
+            return False
+        target = os.path.join(self.path, PROGRAM)
+        os.rename(made, target)
+        os.chown(target, os.geteuid(), os.getegid())
+        os.chmod(target, 0o555)
         return True
 
     def prepare(self, header: Mapping[str, Any], files: Sequence[bytes], path: str, uid: Optional[int]) -> Command:
@@ -104,8 +109,9 @@ class Opened:
         args = header.get("args", [])
         if not isinstance(args, list) or not all(isinstance(arg, str) and "\0" not in arg for arg in args):
             raise Trouble("arguments are a list of texts without NUL")
+        b"".join(map(os.fsencode, args))  # here and not in the child, where it would be the program that failed
         names = _names(header, len(files))
-        folder.make(path, dict(zip(names, files, strict=False)), uid)
+        folder.make(path, dict(zip(names, files)), uid)
         for name in self.names:
             if name not in names:
                 os.symlink(os.path.join(self.path, name), os.path.join(path, name))
