@@ -9,7 +9,7 @@ QUICKSTART ?= runs/quickstart
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart test test-fast drills bench-math docs lint format typecheck clean
+.PHONY: help install quickstart test test-fast drills bench-math bench-scoring bench-if bench-trl docs lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,9 +37,32 @@ test-fast: .venv/installed  ## the tests that take seconds
 drills: .venv/installed  ## slow faults and public data: a cascade killed ten times, every label and loader there is
 	$(BIN)/python -m pytest -q drills
 
+bench-scoring: .venv/installed  ## judging beside bare calls, with inputs that hang, a million rows
+	$(BIN)/python benchmarks/scoring.py
+
+# What the domain if is measured against: no part of the project, and in a folder of its own.
+PUBLIC_CHECKERS := .venv/public-checkers
+
+$(PUBLIC_CHECKERS)/installed: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(PUBLIC_CHECKERS) \
+	  if-verifiable==0.1.2 lm_eval==0.4.13 langdetect==1.0.9 nltk==3.10.4 immutabledict==4.3.1 six==1.17.0
+	@touch $@
+
+bench-if: $(PUBLIC_CHECKERS)/installed  ## instruction checks beside the public checkers
+	PYTHONPATH=$(PUBLIC_CHECKERS) $(BIN)/python benchmarks/if_verifier.py
+
+bench-trl: .venv/installed  ## a training step beside TRL's own trainer
+	$(BIN)/python benchmarks/trl_overhead.py
+
 bench-math: .venv/installed  ## the mathematics verifier beside math-verify: hard cases, speed, math-verify's own test pairs
 	$(BIN)/python benchmarks/math_verifier.py
 	$(BIN)/python benchmarks/math_agreement.py
+
+engine: .venv/installed  ## install and start a Docker engine (Debian, as root), and make the sandbox's images
+	@tools/engine start
+
+engine-stop:  ## stop the engine that make engine started
+	@tools/engine stop
 
 docs: .venv/installed  ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
