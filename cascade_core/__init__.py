@@ -19,6 +19,8 @@ from cascade_core.domain import (
 )
 from cascade_core.hookspecs import hookimpl
 from cascade_core.resource import Resource
+from cascade_core.secret import Secret
+from cascade_core.tracker import RunInfo, Tracker
 
 __all__ = [
     "BatchStats",
@@ -32,7 +34,10 @@ __all__ = [
     "Pair",
     "Resource",
     "Response",
+    "RunInfo",
     "Score",
+    "Secret",
     "Task",
+    "Tracker",
     "hookimpl",
 ]

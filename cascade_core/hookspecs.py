@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from cascade_core.domain import Domain
     from cascade_core.resource import Resource
+    from cascade_core.tracker import Tracker
     from cascade_core.trainers import Trainer
 
 PROJECT = "cascade_core"
@@ -44,6 +45,12 @@ def cascade_trainers() -> Iterable[type[Trainer]]:
 @hookspec
 def cascade_resources() -> Iterable[type[Resource]]:
     """Resource classes of this plugin. Called once per process, when names are looked up; must import nothing heavy."""
+    return ()
+
+
+@hookspec
+def cascade_trackers() -> Iterable[type[Tracker]]:
+    """Tracker classes of this plugin. Called once per process, when its names are looked up; must import nothing heavy."""
     return ()
 
 

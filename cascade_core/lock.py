@@ -1,8 +1,9 @@
 """`lock.json`: what a run was started with, so that going on with something else is refused.
 
 It pins the spec, the plugins' versions and source hashes, the versions of what they depend on, the trainers' flags, the
-files that the domains' options name, what provides the resources that they need, and the tasks of every benchmark. Settings that cannot change a result (how many
-workers) are left out. The starting model's fingerprint is in the first stage's `metrics.json`, as every stage's is.
+files that the domains' options name, what provides the resources that they need, and the tasks of every benchmark.
+Settings that cannot change a result (how many workers, the trackers) are left out. The starting model's fingerprint is in
+the first stage's `metrics.json`, as every stage's is.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def lock(
 
 def pinned_spec(spec: Spec) -> dict[str, Any]:
     """The spec as JSON, without settings that cannot change a result, and without resources: what they come to is pinned."""
-    whole = spec.model_dump(mode="json")
+    whole = spec.model_dump(mode="json", exclude={"trackers"})
     whole.pop("resources")
     for section, key in FREE:
         whole[section].pop(key, None)

@@ -23,9 +23,10 @@ from cascade_core.domain import Domain
 from cascade_core.errors import ContractError
 from cascade_core.nearest import hint
 from cascade_core.resource import Resource
+from cascade_core.tracker import Tracker
 from cascade_core.trainers import Trainer
 
-HOOKS = ("cascade_commands", "cascade_domains", "cascade_resources", "cascade_trainers")
+HOOKS = ("cascade_commands", "cascade_domains", "cascade_resources", "cascade_trackers", "cascade_trainers")
 LANES = ("cpu", "io")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -81,6 +82,7 @@ def _offers(module: Any, name: str) -> Iterator[Offer]:
     yield from _classes("domain", Domain, _results(manager, "cascade_domains"))
     yield from _classes("resource", Resource, _results(manager, "cascade_resources"))
     yield from _classes("trainer", Trainer, _results(manager, "cascade_trainers"))
+    yield from _classes("tracker", Tracker, _results(manager, "cascade_trackers"))
     for result in _results(manager, "cascade_commands"):
         yield from _commands(result)
 

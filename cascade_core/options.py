@@ -1,4 +1,4 @@
-"""Options of a domain, or of a resource: the fields of its dataclass, checked and typed before it is built.
+"""Options of a domain, resource or tracker: the fields of its dataclass, checked and typed before it is built.
 
 The annotation of a field says what is allowed (`Literal["boxed", "stated"]`, `list[int]`, `float | None`); values come
 from YAML or JSON, strictly: text is no number. A field with an annotation that cannot be resolved is passed on as it is.
@@ -18,8 +18,9 @@ from cascade_core.domain import Domain
 from cascade_core.errors import SpecError
 from cascade_core.nearest import suggestion
 from cascade_core.resource import Resource
+from cascade_core.tracker import Tracker
 
-Optioned = type[Domain] | type[Resource]
+Optioned = type[Domain] | type[Resource] | type[Tracker]
 Where = tuple[str | int, ...]
 Problem = tuple[Where, str]
 

@@ -79,6 +79,16 @@ class BenchmarkPlan:
 
 
 @dataclass(frozen=True)
+class TrackerPlan:
+    """A tracker of the spec: who provides it, with which options; of a secret, where it will be looked up."""
+
+    name: str
+    distribution: str
+    version: str
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Plan:
     """A whole run; `evaluations` is how often every benchmark is measured."""
 
@@ -91,6 +101,7 @@ class Plan:
     scoring: Mapping[str, Any]
     evaluations: int
     resources: tuple[ResourcePlan, ...] = ()
+    trackers: tuple[TrackerPlan, ...] = ()
 
     @property
     def totals(self) -> dict[str, int | None]:
@@ -135,6 +146,7 @@ def plan(spec: Spec, domains: Mapping[str, Domain], found: Registry | None = Non
         scoring=spec.scoring.model_dump(mode="json"),
         evaluations=len(spec.stages) + 1,
         resources=_resources(spec, domains, found),
+        trackers=tuple(_tracker(name, options, found) for name, options in spec.trackers.items()),
     )
 
 
@@ -151,6 +163,11 @@ def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> tu
         )
         for need, one in chosen(domains.values(), spec.resources, found).items()
     )
+
+
+def _tracker(name: str, options: Mapping[str, Any], found: Registry) -> TrackerPlan:
+    _, plugin = found.find("tracker", name)
+    return TrackerPlan(name, plugin.distribution, plugin.version, dict(options))
 
 
 def _is_wanted(name: str, settings: Evaluation) -> bool:

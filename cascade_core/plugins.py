@@ -23,11 +23,12 @@ from cascade_core.hookspecs import PROJECT
 from cascade_core.nearest import hint
 from cascade_core.offers import Failure, Offer, failure_of, offers_of
 from cascade_core.options import check_options, typed
+from cascade_core.tracker import Tracker
 from cascade_core.trainers import Trainer
 
 __all__ = ["KINDS", "Plugin", "Registry", "check_options", "registry"]
 
-KINDS = ("domain", "resource", "trainer", "command")
+KINDS = ("domain", "resource", "trainer", "tracker", "command")
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,10 @@ class Registry:
         """The trainer class called `name`; see `find` for what is raised."""
         return self.find("trainer", name)[0]  # type: ignore[no-any-return]
 
+    def tracker(self, name: str) -> type[Tracker]:
+        """The tracker class called `name`; see `find` for what is raised."""
+        return self.find("tracker", name)[0]  # type: ignore[no-any-return]
+
     def reference(self, name: str, options: Mapping[str, Any] | None = None) -> DomainRef:
         """What another process needs to rebuild the domain."""
         cls, plugin = self.find("domain", name)
@@ -129,15 +134,30 @@ class Registry:
                 f"domain {ref.name!r} is {plugin.distribution} {plugin.version} here,"
                 f" and {ref.distribution} {ref.version} where the run was started; install the same version"
             )
-        options = typed(cls, ref.options)
-        try:
-            return cls(**options)  # type: ignore[no-any-return]
-        except CascadeError:
-            raise
-        except (TypeError, ValueError, OSError, LookupError) as cause:
-            raise SpecError(f"domain {ref.name!r} refuses its options: {failure_of(cause).message}") from cause
-        except Exception as cause:
-            raise PluginBroken(f"domain {ref.name!r} of {plugin} cannot be built: {failure_of(cause).error}") from cause
+        return _built("domain", cls, plugin, ref.options)  # type: ignore[no-any-return]
+
+    def build_tracker(self, name: str, options: Mapping[str, Any]) -> Tracker:
+        """The tracker called `name`, which has not been started.
+
+        Raises:
+            PluginError: see `find`; or the constructor fails.
+            SpecError: an option that the tracker does not have, or a value that it refuses.
+        """
+        cls, plugin = self.find("tracker", name)
+        return _built("tracker", cls, plugin, options)  # type: ignore[no-any-return]
+
+
+def _built(kind: str, cls: Any, plugin: Plugin, options: Mapping[str, Any]) -> Any:
+    """A class made into an object with its options; what its constructor raises becomes an error of ours."""
+    given = typed(cls, options, kind)
+    try:
+        return cls(**given)
+    except CascadeError:
+        raise
+    except (TypeError, ValueError, OSError, LookupError) as cause:
+        raise SpecError(f"{kind} {cls.name!r} refuses its options: {failure_of(cause).message}") from cause
+    except Exception as cause:
+        raise PluginBroken(f"{kind} {cls.name!r} of {plugin} cannot be built: {failure_of(cause).error}") from cause
 
 
 def _how_to_install(name: str) -> str:

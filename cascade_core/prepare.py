@@ -15,6 +15,8 @@ from cascade_core.domain import Domain, DomainRef
 from cascade_core.errors import SpecError
 from cascade_core.plugins import Registry, registry
 from cascade_core.settings import Spec, is_path
+from cascade_core.tracker import Tracker
+from cascade_core.tracking import check_secrets
 from cascade_core.trainers import Trainer
 
 
@@ -26,13 +28,14 @@ class Prepared:
     domains: Mapping[str, Domain]
     refs: Mapping[str, DomainRef]
     trainers: Mapping[str, type[Trainer]]
+    trackers: Mapping[str, Tracker]
     exams: tuple[evaluate.Exam, ...]
     lock: Mapping[str, Any]
     resources: Mapping[str, provision.Provision]
 
 
 def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
-    """Builds the domains, asks the trainers for their flags, loads the benchmarks' tasks.
+    """Builds the domains, asks the trainers for their flags and the trackers for their secrets, loads the benchmarks' tasks.
 
     Raises:
         SpecError, PluginError: whatever would stop the run later is said now.
@@ -49,9 +52,11 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
                 f"stage {stage.name!r} is of kind {stage.kind!r}, and trainer {trainers[stage.name].name!r} knows {', '.join(kinds)}"
             )
     flags = {stage.name: trainers[stage.name]().settings(stage) for stage in spec.stages}
+    trackers = {name: found.build_tracker(name, options) for name, options in spec.trackers.items()}
+    check_secrets(trackers)
     exams = tuple(evaluate.exams(domains, spec.evaluation))
     pinned = lock.lock(spec, found, flags, exams, resources.values())
-    return Prepared(spec, domains, refs, trainers, exams, pinned, resources)
+    return Prepared(spec, domains, refs, trainers, trackers, exams, pinned, resources)
 
 
 def local_model(name: str) -> Path:

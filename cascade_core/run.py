@@ -36,6 +36,7 @@ from cascade_core.prompts import draw
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Spec, Stage
 from cascade_core.spec import dump
+from cascade_core.tracking import Tracking
 from cascade_core.trainers import Job, Trainer
 
 Say = Callable[[str], None]
@@ -82,7 +83,8 @@ def _open(folder: Path, prepared: Prepared) -> None:
         )
     # Nothing was made yet: whoever mends a spec that did not get so far need not look for another folder.
     (folder / "events.jsonl").unlink(missing_ok=True)
-    rows.write_text(folder / "spec.yaml", dump(prepared.spec))
+    # Without trackers: they are no part of what is done, and may be others, or none, whenever the command is given.
+    rows.write_text(folder / "spec.yaml", dump(prepared.spec, without=("trackers",)))
     rows.write_json(path, prepared.lock)
 
 
@@ -99,18 +101,24 @@ class _Run:
         self.held_out = evaluate.held_out(prepared.exams)
 
     def all(self) -> Path:
-        from cascade_core import report
-
         self._rewind()
         self._emit_once("run_start", "", name=self.spec.name)
         if self.resources.facts:
             self._emit_once("resources", "", **self.resources.facts)
+        tracking = Tracking(self.prepared.trackers, self.spec, self.folder, self.say)
+        with tracking.told(self.events):
+            return self._all(tracking)
+
+    def _all(self, tracking: Tracking) -> Path:
+        from cascade_core import report
+
         for index, stage in enumerate(self.stages):
             if stage.is_finished:
                 self.say(f"{stage.id}: finished before")
                 continue
             self._stage(index, stage)
             report.write(self.folder)
+            tracking.tell()
         self._emit_once("run_end", "")
         return report.write(self.folder)
 

@@ -293,6 +293,10 @@ class Spec(Settings):
         description="what provides what domains need, such as `sandbox: docker`: a name, a name with its options, or an address; default: what is installed as the default",
     )
     stages: Annotated[list[Stage], Field(min_length=1, max_length=99)] = Field(description="in the order of training")
+    trackers: Annotated[
+        dict[Name, dict[str, Any]],
+        BeforeValidator(_options, json_schema_input_type=dict[str, dict[str, Any] | None]),
+    ] = Field({}, description="who is told what happens: tracker name to its options; of no effect on what happens")
     scoring: Scoring = Field(Scoring(), description="limits of the verifiers")
     evaluation: Evaluation = Field(Evaluation(), description="what is measured")
 

@@ -5,7 +5,7 @@ domains, options, trainers and benchmarks exist and take what the spec gives the
 task. Whatever is wrong is refused before anything starts, all of it at once, each on a line of its own:
 `file:line:column: where: what was found, what is allowed`.
 
-Text in `model`, `resources` and the options of domains that begins with `./` or `../` is a path from the spec's folder (after
+Text in `model` and in the options of domains, resources and trackers that begins with `./` or `../` is a path from the spec's folder (after
 `--set`: from the working directory). All other text is left as it is, since a hub name looks like a path.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def check(
     document = _document(path, settings) if path else Document("spec", spec.model_dump(mode="json"))
     found = found or registry()
     domains: dict[str, Domain] = {}
-    wrong = [*_build(spec, found, domains), *_trainers(spec, found)]
+    wrong = [*_build(spec, found, domains), *_trainers(spec, found), *_trackers(spec, found)]
     if len(domains) == len(spec.domains):
         wrong += [*_resources(spec, domains, found), *_benchmarks(spec, domains)]
     wrong += _model(spec)
@@ -82,8 +83,12 @@ def read_options(settings: Iterable[str], flag: str = "--option") -> dict[str, A
     return found
 
 
-def dump(spec: Spec) -> str:
-    """The spec as YAML that `load` reads back to an equal spec; what was left to its default is left out."""
+def dump(spec: Spec, without: Iterable[str] = ()) -> str:
+    """The spec as YAML that `load` reads back to an equal spec; what was left to its default is left out.
+
+    Args:
+        without: keys of the spec to leave out whatever they say.
+    """
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="safe", pure=True)
@@ -91,26 +96,28 @@ def dump(spec: Spec) -> str:
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     yaml.width = 110
     out = io.StringIO()
-    yaml.dump(spec.model_dump(mode="json", exclude_unset=True), out)
+    yaml.dump(spec.model_dump(mode="json", exclude_unset=True, exclude=set(without)), out)
     return out.getvalue()
 
 
 def schema(found: Registry | None = None) -> dict[str, Any]:
-    """The JSON Schema of a spec file; the options of the domains in `found` are part of it.
+    """The JSON Schema of a spec file; the options of the domains and trackers in `found` are part of it.
 
     The schema says what may stand where. What must fit together (names of stages, say) only `load` checks.
     """
     whole = Spec.model_json_schema(mode="validation")
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole, "title": "cascade-rl spec"}
-    known = {}
-    for name in found.names("domain") if found else ():
-        try:
-            known[name] = options.schema(found.domain(name)) if found else {}
-        except PluginError:  # two plugins offer the name: `cascade plugins` says so
-            continue
-    if known:
-        whole["properties"]["domains"]["properties"] = known
+    for kind in ("domain", "tracker"):
+        known = dict(_schemas(found, kind)) if found else {}
+        if known:
+            whole["properties"][f"{kind}s"]["properties"] = known
     return whole
+
+
+def _schemas(found: Registry, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in found.names(kind):
+        with suppress(PluginError):  # two plugins offer the name: `cascade plugins` says so
+            yield name, options.schema(found.find(kind, name)[0])
 
 
 def _document(path: Path, settings: Iterable[str]) -> Document:
@@ -129,8 +136,8 @@ def _document(path: Path, settings: Iterable[str]) -> Document:
 
 
 def _resolve(data: dict[str, Any], folder: Path) -> None:
-    """Makes the paths in `model` and in the options of domains and resources absolute; `folder` is what they start from."""
-    for key in ("model", "domains", "resources"):
+    """Makes the paths in `model` and in the options of domains, resources and trackers absolute, from `folder`."""
+    for key in ("model", "domains", "resources", "trackers"):
         if key in data:
             data[key] = _absolute(data[key], folder)
 
@@ -242,6 +249,19 @@ def _setting(message: str) -> Where:
     fields = "|".join(name for name in Stage.model_fields if name not in ("name", "kind", "trainer"))
     match = re.search(rf"\b({fields})((?:\.\w+)*)", message)
     return tuple(match[0].split(".")) if match else ()
+
+
+def _trackers(spec: Spec, found: Registry) -> Iterator[Refusal]:
+    """What a tracker refuses; nothing of it is started, and no secret is looked up."""
+    for name, given in spec.trackers.items():
+        where: Where = ("trackers", name)
+        try:
+            wrong = list(options.problems(found.tracker(name), given, "tracker"))
+            yield from (Refusal((*where, *inner), what, is_key=what.startswith("unknown")) for inner, what in wrong)
+            if not wrong:
+                found.build_tracker(name, given)
+        except CascadeError as cause:
+            yield Refusal((*where, *_meant(given, str(cause))), str(cause), is_key=True)
 
 
 def _model(spec: Spec) -> Iterator[Refusal]:

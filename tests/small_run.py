@@ -26,7 +26,7 @@ scoring: {workers: 1}
 evaluation: {limit: 10, samples: 2, sampling: {max_response_tokens: 6}}
 """
 # Logs for people: what a killed run wrote before it was killed stays in them.
-LOGS = ("train.log", "tensorboard", "report.html", ".lock")
+LOGS = ("train.log", "tensorboard", "report.html", ".lock", "trackers")
 CLOCK = re.compile(r'"(time|\w*_seconds(?:/\w+)?)": [-0-9.e]+')
 
 

@@ -9,6 +9,7 @@ SIGNATURES = {
     "cascade_commands": "() -> 'Mapping[str, Callable[[], object]]'",
     "cascade_domains": "() -> 'Iterable[type[Domain]]'",
     "cascade_resources": "() -> 'Iterable[type[Resource]]'",
+    "cascade_trackers": "() -> 'Iterable[type[Tracker]]'",
     "cascade_trainers": "() -> 'Iterable[type[Trainer]]'",
 }
 

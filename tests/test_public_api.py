@@ -3,7 +3,7 @@
 import inspect
 
 import cascade_core
-from cascade_core import domain
+from cascade_core import domain, tracker
 
 PUBLIC = [
     "BatchStats",
@@ -17,8 +17,11 @@ PUBLIC = [
     "Pair",
     "Resource",
     "Response",
+    "RunInfo",
     "Score",
+    "Secret",
     "Task",
+    "Tracker",
     "hookimpl",
 ]
 SIGNATURES = {
@@ -32,6 +35,8 @@ SIGNATURES = {
     "Pair": "task, chosen, rejected",
     "Estimate": "value, stderr, n",
     "DomainRef": "name, options, distribution, version, lane",
+    "RunInfo": "id, name, folder, stages, spec",
+    "Secret": "env, file",
 }
 METHODS = {
     "open": "resources",
@@ -46,6 +51,7 @@ METHODS = {
     "pairs": "split, seed",
     "reply": "task, turns",
 }
+TRACKER = {"start": "run", "events": "events", "finish": "status"}
 
 
 def parameters(function: object) -> str:
@@ -68,6 +74,12 @@ def test_the_methods_of_a_domain_are_frozen() -> None:
 
 def test_a_domain_never_gains_an_abstract_method() -> None:
     assert domain.Domain.__abstractmethods__ == {"tasks", "score"}
+
+
+def test_the_methods_of_a_tracker_are_frozen_and_one_of_them_is_abstract() -> None:
+    own = {name: parameters(value) for name, value in vars(tracker.Tracker).items() if inspect.isfunction(value)}
+    assert own == TRACKER
+    assert tracker.Tracker.__abstractmethods__ == {"events"}
 
 
 def test_every_public_name_is_documented() -> None:

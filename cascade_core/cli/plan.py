@@ -83,6 +83,11 @@ def _tables(made: Plan) -> Iterator[Table]:
             flags.add_row(flag, brief(value))
         yield flags
     yield _benchmarks(made)
+    if made.trackers:
+        trackers = table("Trackers", "name", "from", "options")
+        for one in made.trackers:
+            trackers.add_row(one.name, f"{one.distribution} {one.version}", brief(dict(one.options)) or "none")
+        yield trackers
 
 
 def _resources(made: Plan) -> Table:

@@ -17,7 +17,7 @@ def plugins(
     json: Json = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show the traceback of every broken plugin.")] = False,
 ) -> None:
-    """List the plugins: who provides which domains, trainers and commands; broken ones with their cause.
+    """List the plugins: who provides which domains, trainers, trackers and commands; broken ones with their cause.
 
     Example: [bold]cascade plugins --trace[/bold] shows why a plugin could not be loaded.
     """
