@@ -9,7 +9,7 @@ QUICKSTART ?= runs/quickstart
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart test test-fast drills bench-math bench-scoring bench-if bench-trl docs lint format typecheck clean
+.PHONY: help install quickstart test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-trl docs lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
