@@ -8,6 +8,7 @@ fails too, it is a `SandboxError`. A result is never made up.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import select
@@ -64,16 +65,19 @@ class DockerSandbox(Sandbox):
         """See `Sandbox.open`."""
         language = self._language(program.language)
         role = "private" if private else "judged"
-        return DockerSession(lambda: Seat(self.address, role, program, language, limits))
+        again = itertools.chain([False], itertools.repeat(True))
+        return DockerSession(lambda: Seat(self.address, role, program, language, limits, checked=next(again)))
 
     def converse(self, judged: Program, private: Program, limits: Limits = Limits()) -> Dialogue:
         """See `Sandbox.converse`."""
         languages = self._language(judged.language), self._language(private.language)
+        again = itertools.chain([False], itertools.repeat(True))
 
         def once() -> Dialogue:
+            checked = next(again)
             with (
-                Seat(self.address, "judged", judged, languages[0], limits) as left,
-                Seat(self.address, "private", private, languages[1], limits) as right,
+                Seat(self.address, "judged", judged, languages[0], limits, checked=checked) as left,
+                Seat(self.address, "private", private, languages[1], limits, checked=checked) as right,
             ):
                 return converse(left, right)
 

@@ -15,14 +15,18 @@ from cascade_sandbox.inside.wire import Header, WireError, receive, send
 class Lease:
     """A place for one session after the other; waits for it.
 
+    Args:
+        checked: whether the keeper must have asked the supervisor, just now, whether it is there.
+
     Raises:
         SandboxError: the keeper is gone, or had no living container for too long.
     """
 
-    def __init__(self, address: str, role: str) -> None:
+    def __init__(self, address: str, role: str, *, checked: bool = False) -> None:
         self._sock = _connected(address)
+        question = {"op": "lease", "role": role, "checked": checked}
         try:
-            self.socket = str(_exchange(self._sock, {"op": "lease", "role": role})["socket"])
+            self.socket = str(_exchange(self._sock, question)["socket"])
         except BaseException:
             self._sock.close()
             raise

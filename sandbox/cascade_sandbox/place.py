@@ -43,7 +43,6 @@ class Recipe:
     labels: Mapping[str, str]
     folder: Path
     inside: Path
-    recycle_after: int
     starting: set[asyncio.Future[None]] = field(default_factory=set)
 
 
@@ -167,16 +166,6 @@ async def answers(path: str, seconds: float = PING_SECONDS) -> bool:
         if writer is not None:
             writer.close()
     return False
-
-
-def raise_file_limit() -> None:
-    """As many open files as the machine allows: every client that waits is one."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 1 << 16) if hard > 0 else 1 << 16, hard))
 
 
 def cores() -> int:

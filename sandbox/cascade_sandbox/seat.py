@@ -23,14 +23,19 @@ Found = TypeVar("Found")
 class Seat:
     """A program that is open in a leased container. A context manager; left with `Lost`, its container is given up.
 
+    Args:
+        checked: take only a container that has just answered; for the second attempt.
+
     Raises:
         Lost: the container failed.
         SandboxError: no container can be had, or the program is too large to be sent.
     """
 
-    def __init__(self, address: str, role: str, program: Program, language: Language, limits: Limits) -> None:
+    def __init__(
+        self, address: str, role: str, program: Program, language: Language, limits: Limits, *, checked: bool = False
+    ) -> None:
         self.runs = 0
-        self._lease = Lease(address, role)
+        self._lease = Lease(address, role, checked=checked)
         self._slot: Slot | None = None
         try:
             self._slot = Slot(self._lease.socket, limits)
