@@ -9,6 +9,7 @@ This module knows nothing of pools or programs, and imports the SDK only when an
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -282,6 +283,7 @@ class Engine:
                     raise EngineError(
                         "no Docker or podman engine was found on this machine; cascade sandbox doctor says how to get one"
                     )
+                _knock(address)
                 if address == os.environ.get("DOCKER_HOST"):  # with the certificates that go with it
                     self._made = docker.from_env(version="auto", timeout=self._seconds)
                 else:
@@ -292,6 +294,13 @@ class Engine:
 def missing_image(name: str) -> EngineError:
     """The error of an image that is not there; none is ever pulled."""
     return EngineError(f"the image {name} is missing here, and is never pulled; cascade sandbox build makes it")
+
+
+def _knock(address: str) -> None:
+    """Raises `OSError` where nobody listens: the SDK would leave a socket open."""
+    if address.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(address.removeprefix("unix://"))
 
 
 def _reason(error: BaseException) -> str:
