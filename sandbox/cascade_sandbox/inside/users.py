@@ -50,6 +50,11 @@ class Users:
 
 
 def _largest_range(kind: str) -> tuple[int, int]:
-    with open(f"/proc/self/{kind}_map", encoding="ascii") as lines:
-        ranges = [(int(line.split()[0]), int(line.split()[2])) for line in lines]
+    """First number and count; see user_namespaces(7)."""
+    ranges = [(int(line.split()[0]), int(line.split()[2])) for line in _map(kind)]
     return max(ranges, key=lambda found: found[1])
+
+
+def _map(kind: str) -> list[str]:
+    with open(f"/proc/self/{kind}_map", encoding="ascii") as lines:
+        return lines.readlines()
