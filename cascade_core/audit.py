@@ -113,13 +113,21 @@ class _Tried:
     elsewhere: Score | None = None
 
 
-def audit(ref: DomainRef, *, tasks: int = 100, scoring: Scoring | None = None, max_hostile: float = 0.0) -> Audit:
+def audit(
+    ref: DomainRef,
+    *,
+    tasks: int = 100,
+    scoring: Scoring | None = None,
+    max_hostile: float = 0.0,
+    resources: Mapping[str, str] | None = None,
+) -> Audit:
     """Audits the domain that `ref` stands for.
 
     Args:
         tasks: how many of the first tasks of each split are taken.
         scoring: limits of a verdict; there is one process whatever it says.
         max_hostile: share of a kind of hostile answers that may pass.
+        resources: addresses for `Domain.open`.
 
     Raises:
         PluginError, SpecError: the domain cannot be built.
@@ -129,13 +137,13 @@ def audit(ref: DomainRef, *, tasks: int = 100, scoring: Scoring | None = None, m
     from cascade_core.plugins import registry
 
     domain = registry().build(ref)
-    limits = (scoring or Scoring()).model_copy(update={"workers": 1})
+    limits = (scoring or Scoring()).model_copy(update={"workers": 1, "concurrency": 1})
     loaded, absent = _load(domain, tasks)
     tried = _answers(domain, [task for found in loaded.values() for task in found])
     rows = [one.row for one in tried]
-    with Scorer({"audited": ref}, limits) as scorer:
+    with Scorer({"audited": ref}, limits, resources) as scorer:
         passes = [scorer.look(rows) for _ in range(2)]
-    with Scorer({"audited": ref}, limits) as other:
+    with Scorer({"audited": ref}, limits, resources) as other:
         elsewhere = other.score(rows)
     for number, one in enumerate(tried):
         one.looks, one.elsewhere = [looks[number] for looks in passes], elsewhere[number]

@@ -217,8 +217,9 @@ class Examination:
             self._scored([row])
             seconds.append(time.perf_counter() - start)
         told = f"{1000 * sum(seconds) / len(seconds):.1f} ms on average, {1000 * max(seconds):.1f} ms at most"
-        if max(seconds) > self.scoring.cpu_seconds / 2:
-            raise Failure(f"{told}, of {self.scoring.cpu_seconds:g} s allowed")
+        allowed = self.scoring.io_wall_seconds if self.domain.lane == "io" else self.scoring.cpu_seconds
+        if max(seconds) > allowed / 2:
+            raise Failure(f"{told}, of {allowed:g} s allowed")
         return told
 
     def _examined(self) -> list[Task]:
@@ -238,7 +239,8 @@ class Examination:
 
     @cached_property
     def _traces(self) -> Traces:
-        answers, limit = self._ordinary()[:_PROBED], self.scoring.wall_seconds
+        patience = self.scoring.io_wall_seconds if self.domain.lane == "io" else self.scoring.wall_seconds
+        answers, limit = self._ordinary()[:_PROBED], patience
         return traces(self._module, _reference(self.domain), self.resources, answers, limit)
 
     @cached_property

@@ -1,7 +1,7 @@
 """The process between a `server.Server` and its command: `python -I -S guard.py RESTARTS COMMAND…`; needs nothing of the core.
 
 Its standard input is a pipe that the starter holds open and nobody else. The end of it means that the starter is gone, however it
-went: then the command's process group gets SIGTERM, and SIGKILL after ten seconds. A byte on it means that the command has
+went: then the command's process group gets SIGTERM, and SIGKILL after five seconds. A byte on it means that the command has
 answered: from then on one that ends by itself is started again, RESTARTS times; before, its end is the guard's own. Should the guard itself be killed, the command dies with it.
 """
 
@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-_POLITE_SECONDS = 10.0
+_POLITE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
 _PR_SET_PDEATHSIG = 1
 

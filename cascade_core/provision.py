@@ -65,7 +65,7 @@ def chosen(
     for need in given:
         if need not in needs:
             raise SpecError(unneeded(need, needs))
-    return {need: choose(need, given.get(need), found) for need in needs}
+    return {need: choose(need, given, found) for need in needs}
 
 
 def needed(domains: Iterable[Domain | type[Domain]]) -> list[str]:
@@ -78,20 +78,23 @@ def unneeded(need: str, needs: Iterable[str]) -> str:
     return f"no domain here needs {need!r}{suggestion(need, needs)}"
 
 
-def choose(need: str, choice: Choice | None, found: Registry | None = None) -> Provision:
+def choose(need: str, given: Mapping[str, Choice], found: Registry | None = None) -> Provision:
     """What provides one need; see `chosen`."""
     found = found or registry()
+    if need not in given:
+        return _provision(need, _default(need, found), {}, found)
+    choice = given[need]
     if isinstance(choice, str) and ":" in choice:
         return Provision(need, address=_address(need, choice), pinned={"address": "given"})
-    if isinstance(choice, Mapping):
-        if len(choice) != 1:
-            raise SpecError(
-                f"{need}: one name with its options is wanted, found {', '.join(map(str, choice)) or 'none'}"
-            )
+    if isinstance(choice, str) and choice:
+        return _provision(need, choice, {}, found)
+    if isinstance(choice, Mapping) and len(choice) == 1:
         ((name, options),) = choice.items()
-    else:
-        name, options = choice or _default(need, found), {}
-    return _provision(need, str(name), dict(options or {}), found)
+        if options is None or isinstance(options, Mapping):
+            return _provision(need, str(name), dict(options or {}), found)
+    raise SpecError(
+        f"what provides {need!r} must be a name, an address or one name with its options, found {choice!r:.80}"
+    )
 
 
 def _address(need: str, address: str) -> str:

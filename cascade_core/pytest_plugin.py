@@ -33,7 +33,7 @@ def check_domain() -> Callable[..., list[Finding]]:
         options: Mapping[str, Any] | None = None,
         *,
         tasks: int = 50,
-        resources: Mapping[str, str] | None = None,
+        resources: Mapping[str, str | Mapping[str, Any]] | None = None,
         scoring: Scoring | None = None,
     ) -> list[Finding]:
         __tracebackhide__ = True

@@ -13,13 +13,14 @@ from __future__ import annotations
 import fcntl
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from cascade_core.domain import DomainRef, Score
 from cascade_core.errors import RowError, RunChanged, RunLocked, UsageError
+from cascade_core.provision import Provision
 from cascade_core.rows import Row, dump, json_score, read, score_json, write_json
 from cascade_core.scoring import Scorer
 from cascade_core.tally import Summary, Tally
@@ -54,16 +55,33 @@ def references(domain: str = "", options: Mapping[str, Any] | None = None) -> di
     return found
 
 
+def domains_in(path: Path, domain: str = "") -> set[str]:
+    """The domains that the rows name (`domain` where one names none), as far as the lines are rows."""
+    found: set[str] = set()
+    with suppress(RowError):  # told in its turn, when what stands before it has been judged
+        found.update(str(row.get("domain", domain)) for row in read(path))
+    return found
+
+
 def output_of(path: Path) -> Path:
     """Where the scored rows go unless said otherwise: `rows.jsonl` to `rows.scored.jsonl`."""
     return path.with_name(f"{path.stem}.scored{path.suffix or '.jsonl'}")
 
 
-def score_file(path: Path, out: Path, scorer: Scorer, *, domain: str = "", progress: Progress | None = None) -> Summary:
+def score_file(
+    path: Path,
+    out: Path,
+    scorer: Scorer,
+    *,
+    domain: str = "",
+    progress: Progress | None = None,
+    resources: Mapping[str, Provision] | None = None,
+) -> Summary:
     """Judges the rows of `path` into `out`, or goes on with it; a finished `out` is only summed up.
 
     Args:
         domain: for rows that name none.
+        resources: what provides the needs of the domains, to be pinned.
         progress: is told how many more rows are done, those of an earlier command too.
 
     Raises:
@@ -86,7 +104,7 @@ def score_file(path: Path, out: Path, scorer: Scorer, *, domain: str = "", progr
             tally.add(row, score)
             report(1)
             kept += 1
-        _check_sidecar(out, scorer, tally.domains() if kept else set())
+        _check_sidecar(out, _pins(scorer, resources or {}), tally.domains() if kept else set())
         for row, score in scorer.stream(source):
             file.write((dump({**row, "score": score_json(score)}) + "\n").encode("ascii"))
             file.flush()
@@ -152,9 +170,9 @@ def _sidecar(out: Path) -> Path:
     return out.with_name(out.name + ".lock.json")
 
 
-def _check_sidecar(out: Path, scorer: Scorer, used: Iterable[str]) -> None:
+def _check_sidecar(out: Path, now: Mapping[str, Any], used: Iterable[str]) -> None:
     """Compares what `out` was begun with, for the domains whose rows it has; then pins what it goes on with."""
-    now, path = _pins(scorer), _sidecar(out)
+    path = _sidecar(out)
     for name in sorted(used):
         try:
             then = json.loads(path.read_text(encoding="utf-8"))
@@ -170,13 +188,18 @@ def _check_sidecar(out: Path, scorer: Scorer, used: Iterable[str]) -> None:
     write_json(path, now)
 
 
-def _pins(scorer: Scorer) -> dict[str, Any]:
+def _pins(scorer: Scorer, resources: Mapping[str, Provision]) -> dict[str, Any]:
     from cascade_core.lock import source_hash
     from cascade_core.plugins import registry
 
     domains = {}
     for name, ref in scorer.domains.items():
-        domains[name] = {**asdict(ref), "source": source_hash(registry().domain(ref.name).__module__.partition(".")[0])}
+        judge = registry().domain(ref.name)
+        domains[name] = {**asdict(ref), "source": source_hash(judge.__module__.partition(".")[0])}
+        del domains[name]["lane"]  # where it is judged, not how
+        if judge.needs:
+            needs = {need: dict(resources[need].pinned) for need in judge.needs if need in resources}
+            domains[name]["resources"] = needs
     limits = {"cpu_seconds": scorer.settings.cpu_seconds, "memory_mib": scorer.settings.memory_mib}
     return {"domains": json.loads(json.dumps(domains)), "limits": limits}
 

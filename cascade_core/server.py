@@ -27,7 +27,7 @@ from cascade_core.errors import ResourceError
 
 _CONNECT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.02
-_GRACE_SECONDS = 12.0  # more than the guard gives its command to end politely
+_GRACE_SECONDS = 8.0  # more than the guard gives its command to end politely
 
 
 def reachable(address: str) -> str:

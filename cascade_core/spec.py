@@ -204,7 +204,7 @@ def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> It
         try:
             if need not in needs:
                 raise SpecError(provision.unneeded(need, needs))
-            one = provision.choose(need, spec.resources.get(need), found)
+            one = provision.choose(need, spec.resources, found)
             if one.name:
                 provision.build(one, found)
         except CascadeError as cause:

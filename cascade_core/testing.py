@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from cascade_core.domain import Domain
 from cascade_core.examination import Examination, Failure
+from cascade_core.provision import chosen, running
 from cascade_core.settings import Scoring
 from cascade_core.worker import told
 
@@ -31,7 +33,11 @@ class Finding:
 
 
 def check_domain(
-    domain: Domain, *, tasks: int = 50, resources: Mapping[str, str] | None = None, scoring: Scoring | None = None
+    domain: Domain,
+    *,
+    tasks: int = 50,
+    resources: Mapping[str, str | Mapping[str, Any]] | None = None,
+    scoring: Scoring | None = None,
 ) -> list[Finding]:
     """Examines a domain and insists that all is well; see `examine`.
 
@@ -46,20 +52,30 @@ def check_domain(
 
 
 def examine(
-    domain: Domain, *, tasks: int = 50, resources: Mapping[str, str] | None = None, scoring: Scoring | None = None
+    domain: Domain,
+    *,
+    tasks: int = 50,
+    resources: Mapping[str, str | Mapping[str, Any]] | None = None,
+    scoring: Scoring | None = None,
 ) -> list[Finding]:
     """Checks a domain, as it was built, against the contract of `cascade_core.domain`.
 
     Args:
         tasks: how many of the first tasks of each split are examined.
-        resources: addresses for `Domain.open`.
+        resources: what provides what the domain needs, as in a spec: a name, one name with its options, or an address; the
+            default is that of a run. What is not an address is started for the examination.
         scoring: limits of the scoring processes; default: those of a run, with one process.
 
     Returns:
         One finding per check. A check that rests on one that failed is left out.
+
+    Raises:
+        ResourceError: what the domain needs cannot be started.
+        PluginError, SpecError: nothing provides it, or the choice cannot be.
     """
     with ExitStack() as stack:
-        exam = Examination(domain, tasks, dict(resources or {}), scoring or Scoring(workers=1), stack)
+        started = stack.enter_context(running(chosen([domain], resources or {}).values()))
+        exam = Examination(domain, tasks, started.addresses, scoring or Scoring(workers=1, concurrency=1), stack)
         findings: list[Finding] = []
         for check, run in exam.checks():
             try:

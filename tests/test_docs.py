@@ -135,7 +135,7 @@ def reverse(publish) -> Path:
     plugins.registry.cache_clear()
 
 
-@pytest.mark.parametrize("name", ["plugins.md", "trackers.md", "writing-a-domain.md"])
+@pytest.mark.parametrize("name", ["plugins.md", "resources.md", "trackers.md", "writing-a-domain.md"])
 def test_python_in_a_document_runs(name: str, reverse: Path) -> None:
     module = type(sys)(f"document_{Path(name).stem.replace('-', '_')}")
     sys.modules[module.__name__] = module

@@ -11,6 +11,7 @@ from cascade_core.plugins import registry
 
 __all__ = ["publish"]
 
+OWN = ("domain", "errors", "hookspecs", "pytest_plugin", "resource", "secret", "tracker")
 TOY = """
     from dataclasses import dataclass
     from cascade_core import Domain, Score, Task, hookimpl
@@ -58,7 +59,7 @@ def test_a_run_that_does_not_use_the_fixture_loads_nothing_for_it() -> None:
         "print(*{name for name in set(sys.modules) - before if name.partition('.')[0] not in sys.stdlib_module_names})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    own = {"cascade_core", *(f"cascade_core.{name}" for name in ("domain", "errors", "hookspecs", "pytest_plugin"))}
+    own = {"cascade_core", *(f"cascade_core.{name}" for name in OWN)}
     assert set(done.stdout.split()) <= own
 
 

@@ -9,6 +9,7 @@ import typer
 
 from cascade_core.cli.limits import CPU_SECONDS, MEMORY_MIB, WALL_SECONDS, CpuSeconds, MemoryMib, WallSeconds, limits
 from cascade_core.cli.output import Json, Option, brief, console, foreign, print_json, table
+from cascade_core.cli.resources import Resource, running
 
 if TYPE_CHECKING:
     from cascade_core.audit import Audit, Rate, Times
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 def audit(
     domain: Annotated[str, typer.Argument(metavar="DOMAIN", help="The name of an installed domain.")],
     option: Option = None,
+    resource: Resource = None,
     tasks: Annotated[int, typer.Option("--tasks", min=1, help="How many tasks of each split are taken.")] = 100,
     max_hostile: Annotated[
         float, typer.Option("--max-hostile", min=0, max=1, help="Share of a kind of hostile answers that may pass.")
@@ -37,7 +39,9 @@ def audit(
     from cascade_core.spec import read_options
 
     ref = registry().reference(domain, read_options(option or ()))
-    found = measure(ref, tasks=tasks, scoring=limits(cpu_seconds, wall_seconds, memory_mib), max_hostile=max_hostile)
+    settings = limits(cpu_seconds, wall_seconds, memory_mib)
+    with running([registry().domain(domain)], resource) as started:
+        found = measure(ref, tasks=tasks, scoring=settings, max_hostile=max_hostile, resources=started.addresses)
     if json:
         print_json(found.json())
     else:

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from cascade_core.cli.output import Json, Option, console, print_json, table
+from cascade_core.cli.resources import Resource, running
 
 
 def check(
     domain: Annotated[str, typer.Argument(metavar="DOMAIN", help="The name of an installed domain.")],
     option: Option = None,
+    resource: Resource = None,
     tasks: Annotated[int, typer.Option("--tasks", min=1, help="How many tasks of each split are examined.")] = 50,
     json: Json = False,
 ) -> None:
@@ -28,7 +30,8 @@ def check(
 
     found = registry()
     built = found.build(found.reference(domain, read_options(option or ())))
-    findings = examine(built, tasks=tasks)
+    with running([built], resource) as started:
+        findings = examine(built, tasks=tasks, resources=started.addresses)
     failed = sum(not finding.ok for finding in findings)
     if json:
         print_json({"domain": domain, "failed": failed, "findings": [asdict(finding) for finding in findings]})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cascade_core.cli.output import Json, Option, Set, console, print_json, table
+from cascade_core.cli.resources import Resource, provided
 from cascade_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def evaluate(
     ] = None,
     domain: Annotated[str, typer.Option("--domain", help="Without a spec: the domain that --option is for.")] = "",
     option: Option = None,
+    resource: Resource = None,
     set_: Set = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="At most so many tasks of each benchmark.")
@@ -89,6 +91,8 @@ def evaluate(
     Example: [bold]cascade eval --endpoint http://localhost:8000/v1 --model NAME --benchmark math/test --limit 100[/bold]
     """
     from cascade_core.assessment import assess
+    from cascade_core.plugins import registry
+    from cascade_core.provision import chosen, running
     from cascade_core.scoring import Scorer
     from cascade_core.settings import Scoring
 
@@ -100,7 +104,7 @@ def evaluate(
     }
     if not model:
         raise UsageError("say with --model which model is meant")
-    loaded = _loaded(spec, set_, domain, option)
+    loaded = _loaded(spec, set_, domain, option, resource)
     settings = _settings(loaded, benchmark, limit, samples, seed)
     refs = _references(loaded, domain, option, settings)
     found = _exams(refs, settings, {name: value for name, value in given.items() if value is not None})
@@ -111,12 +115,24 @@ def evaluate(
     folder = output or Path("evals") / _slug(model)
     total = sum(len(exam.tasks) * exam.samples for exam in found)
     scoring = loaded.scoring.model_copy(update={"workers": workers}) if loaded else Scoring(workers=workers)
-    with Scorer(refs, scoring) as scorer, _bar(total) as progress:
+    judges = [registry().domain(ref.name) for ref in refs.values()]
+    resources = chosen(judges, loaded.resources) if loaded else provided(judges, resource)
+    with (
+        running(resources.values()) as started,
+        Scorer(refs, scoring, started.addresses) as scorer,
+        _bar(total) as progress,
+    ):
         result = assess(found, asked, scorer, folder, seed=settings.seed, progress=progress)
     _show(result, folder, max_error_rate, json)
 
 
-def _loaded(path: Path | None, set_: list[str] | None, domain: str, option: list[str] | None) -> Spec | None:
+def _loaded(
+    path: Path | None,
+    set_: list[str] | None,
+    domain: str,
+    option: list[str] | None,
+    resource: list[str] | None,
+) -> Spec | None:
     from cascade_core.spec import check, load
 
     if path is None:
@@ -125,6 +141,10 @@ def _loaded(path: Path | None, set_: list[str] | None, domain: str, option: list
         return None
     if domain or option:
         raise UsageError("--domain and --option are for evaluating without a spec; change the spec's with --set")
+    if resource:
+        raise UsageError(
+            "--resource is for evaluating without a spec; change the spec's with --set resources.NEED=CHOICE"
+        )
     spec = load(path, set_ or ())
     check(spec, path, set_ or ())
     return spec
@@ -164,9 +184,6 @@ def _exams(refs: Mapping[str, DomainRef], settings: Evaluation, given: Mapping[s
     from cascade_core.settings import Sampling
 
     domains = {name: registry().build(ref) for name, ref in refs.items()}
-    for name, built in domains.items():
-        if built.needs:
-            raise UsageError(f"domain {name!r} needs {', '.join(built.needs)}, which nothing installed provides")
     try:
         return [
             replace(exam, sampling=Sampling.model_validate({**exam.sampling.model_dump(), **given}))

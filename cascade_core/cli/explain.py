@@ -11,6 +11,7 @@ import typer
 
 from cascade_core.cli.limits import CPU_SECONDS, MEMORY_MIB, WALL_SECONDS, CpuSeconds, MemoryMib, WallSeconds, limits
 from cascade_core.cli.output import Json, Option, brief, console, foreign, print_json, table
+from cascade_core.cli.resources import Resource, running
 from cascade_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def explain(
     limit: Annotated[int, typer.Option("--limit", min=1, help="So many rows at most.")] = 5,
     domain: Annotated[str, typer.Option("--domain", help="The domain of rows that name none, and of --option.")] = "",
     option: Option = None,
+    resource: Resource = None,
     cpu_seconds: CpuSeconds = CPU_SECONDS,
     wall_seconds: WallSeconds = WALL_SECONDS,
     memory_mib: MemoryMib = MEMORY_MIB,
@@ -38,6 +40,7 @@ def explain(
     Example: [bold]cascade explain rows.scored.jsonl --id aime-3 --sample 2[/bold]
     """
     from cascade_core import explanation
+    from cascade_core.plugins import registry
     from cascade_core.score_file import references
     from cascade_core.scoring import Scorer
     from cascade_core.spec import read_options
@@ -47,7 +50,9 @@ def explain(
     known = references(domain, read_options(option or ()))
     settings = limits(cpu_seconds, wall_seconds, memory_mib)
     chosen, count = explanation.select(rows, id=id, sample=sample, limit=limit)
-    with Scorer(known, settings) as scorer:
+    named = {str(row.get("domain", domain)) for row in chosen}
+    judges = [registry().domain(ref.name) for name, ref in known.items() if name in named]
+    with running(judges, resource) as started, Scorer(known, settings, started.addresses) as scorer:
         found = explanation.explain(rows, chosen, scorer, domain=domain)
     if json:
         print_json({"rows": count, "explained": [one.json() for one in found]})

@@ -11,20 +11,27 @@ from cascade_core.errors import UsageError
 if TYPE_CHECKING:
     from cascade_core.settings import Scoring
 
-CPU_SECONDS, WALL_SECONDS, MEMORY_MIB = 10.0, 120.0, 1024
+CPU_SECONDS, WALL_SECONDS, MEMORY_MIB = 10.0, None, 1024
 
 CpuSeconds = Annotated[
     float, typer.Option("--cpu-seconds", help="CPU time of one verdict; past it the response is wrong (limit).")
 ]
 WallSeconds = Annotated[
-    float, typer.Option("--wall-seconds", help="Backstop per verdict; past it the sample could not be judged.")
+    float | None,
+    typer.Option(
+        "--wall-seconds",
+        help="Backstop per verdict; past it the sample could not be judged.  [default: 120; 600 for domains that wait (io)]",
+        show_default=False,
+    ),
 ]
 MemoryMib = Annotated[
     int, typer.Option("--memory-mib", help="Memory of one verdict beyond the worker's own; past it: limit.")
 ]
 
 
-def limits(cpu_seconds: float, wall_seconds: float, memory_mib: int, *, workers: int = 1) -> Scoring:
+def limits(
+    cpu_seconds: float, wall_seconds: float | None, memory_mib: int, *, workers: int = 1, concurrency: int = 0
+) -> Scoring:
     """The settings of a scorer.
 
     Raises:
@@ -35,7 +42,8 @@ def limits(cpu_seconds: float, wall_seconds: float, memory_mib: int, *, workers:
     from cascade_core.settings import Scoring
 
     try:
-        return Scoring(workers=workers, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds, memory_mib=memory_mib)
+        wall = {} if wall_seconds is None else {"wall_seconds": wall_seconds, "io_wall_seconds": wall_seconds}
+        return Scoring(workers=workers, concurrency=concurrency, cpu_seconds=cpu_seconds, memory_mib=memory_mib, **wall)
     except ValidationError as cause:
         first = cause.errors()[0]
         option = f"--{first['loc'][0]}".replace("_", "-")

@@ -9,6 +9,7 @@ import typer
 
 from cascade_core.cli.limits import CPU_SECONDS, MEMORY_MIB, WALL_SECONDS, CpuSeconds, MemoryMib, WallSeconds, limits
 from cascade_core.cli.output import Json, Option, console, print_json
+from cascade_core.cli.resources import Resource, provided
 from cascade_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +23,14 @@ def score(
     ] = None,
     domain: Annotated[str, typer.Option("--domain", help="The domain of rows that name none, and of --option.")] = "",
     option: Option = None,
+    resource: Resource = None,
     workers: Annotated[int, typer.Option("--workers", min=0, help="Processes that judge; 0 means one per core.")] = 0,
+    concurrency: Annotated[
+        int,
+        typer.Option(
+            "--concurrency", min=0, help="Further ones, for domains that wait (io); 0 means twice the workers."
+        ),
+    ] = 0,
     max_error_rate: Annotated[
         float,
         typer.Option("--max-error-rate", min=0, max=1, help="Share of a domain's rows that may fail to be judged."),
@@ -39,7 +47,9 @@ def score(
 
     Example: [bold]cascade score rows.jsonl -o scored.jsonl --domain math --option answer=stated[/bold]
     """
-    from cascade_core.score_file import output_of, progress_bar, references, score_file
+    from cascade_core.plugins import registry
+    from cascade_core.provision import running
+    from cascade_core.score_file import domains_in, output_of, progress_bar, references, score_file
     from cascade_core.scoring import Scorer
     from cascade_core.spec import read_options
 
@@ -47,9 +57,16 @@ def score(
         raise UsageError(f"{rows} is no file: rows to judge are JSON lines")
     out = output or output_of(rows)
     known = references(domain, read_options(option or ()))
-    settings = limits(cpu_seconds, wall_seconds, memory_mib, workers=workers)
-    with Scorer(known, settings) as scorer, progress_bar(rows) as progress:
-        summary = score_file(rows, out, scorer, domain=domain, progress=progress)
+    settings = limits(cpu_seconds, wall_seconds, memory_mib, workers=workers, concurrency=concurrency)
+    waiting = {name: judge for name, ref in known.items() if (judge := registry().domain(ref.name)).needs}
+    named = domains_in(rows, domain) if waiting else set()  # nothing is started that no row needs
+    resources = provided([judge for name, judge in waiting.items() if name in named], resource)
+    with (
+        running(resources.values()) as started,
+        Scorer(known, settings, started.addresses) as scorer,
+        progress_bar(rows) as progress,
+    ):
+        summary = score_file(rows, out, scorer, domain=domain, progress=progress, resources=resources)
     status = summary.status(max_error_rate)
     if json:
         print_json({"output": str(out), "status": status, **summary.json()})
