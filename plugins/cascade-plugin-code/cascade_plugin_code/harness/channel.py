@@ -1,0 +1,54 @@
+"""Messages between the process of the tests and that of the solution: four bytes of length, then a typed value."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+from cascade_plugin_code.harness.typed import Unplain, dumps, loads
+
+LONGEST = 64 << 20
+
+
+class Ended(Exception):
+    """The other side has ended, or says what is no message."""
+
+
+class Channel:
+    """One side of the conversation."""
+
+    def __init__(self, reading: BinaryIO, writing: BinaryIO) -> None:
+        self._reading, self._writing = reading, writing
+
+    def send(self, message: Any) -> None:
+        """Says a plain value.
+
+        Raises:
+            Unplain: the message is no plain value.
+            Ended: nobody listens any more.
+        """
+        text = dumps(message).encode("ascii")
+        try:
+            self._writing.write(len(text).to_bytes(4, "big") + text)
+            self._writing.flush()
+        except OSError:
+            raise Ended("the other side does not listen") from None
+
+    def receive(self) -> Any:
+        """The next message.
+
+        Raises:
+            Ended: there is none, or it is none.
+        """
+        try:
+            length = int.from_bytes(self._exactly(4), "big")
+            if length > LONGEST:
+                raise Ended("a message that is too long")
+            return loads(self._exactly(length))
+        except (OSError, Unplain) as cause:
+            raise Ended("no message: " + type(cause).__name__) from None
+
+    def _exactly(self, size: int) -> bytes:
+        data = self._reading.read(size)
+        if len(data) < size:
+            raise Ended("the end of the input")
+        return data

@@ -1,0 +1,137 @@
+"""What test code sees of the solution: functions that forward each call, and objects that stay where they are.
+
+An exception of the solution arrives as the nearest built-in one that is an `Exception`, never as one that would end this process. A
+solution that has ended raises `Died`, then and at every later call. An argument that is no plain value cannot be handed over, which
+is the test code's fault and noted as such, whatever the test code catches.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from cascade_plugin_code.harness.channel import Channel, Ended
+from cascade_plugin_code.harness.typed import Unplain
+
+SOLUTION_ENDED = "the solution ended before the tests did"
+_FORWARDED = ("__len__", "__getitem__", "__iter__", "__next__", "__str__", "__call__")
+
+
+class Died(BaseException):
+    """The solution has ended; no `except Exception` of the test code stops this."""
+
+
+class Solution:
+    """The solution, reached through the channel."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.asked = 0
+        self.died = ""
+        self.broken = ""
+        self.raised: list[BaseException] = []
+        told = self._receive()
+        if "unloadable" in told:
+            self._die(str(told["unloadable"]))
+        self.names: dict[str, str] = told["names"]
+
+    def call(self, name: str, args: Any, kwargs: Any, of: int | None = None) -> Any:
+        """Calls a function, or a method of a remote object."""
+        request = {
+            "call": name,
+            "args": [self._argument(name, value) for value in args],
+            "kwargs": {key: self._argument(name, value) for key, value in kwargs.items()},
+        }
+        return self._ask(request if of is None else {**request, "of": of})
+
+    def get(self, name: str, of: int | None = None) -> Any:
+        """A value, or an attribute of a remote object."""
+        return self._ask({"get": name} if of is None else {"get": name, "of": of})
+
+    def _argument(self, name: str, value: Any) -> dict[str, Any]:
+        return {"object": value._number} if type(value) is Remote else {"value": value}
+
+    def _ask(self, request: dict[str, Any]) -> Any:
+        if self.died:
+            raise Died(self.died)
+        self.asked += 1
+        try:
+            self._channel.send(request)
+        except Unplain as cause:
+            self.broken = f"the test code hands {cause} to {request.get('call')}"
+            raise TypeError(self.broken) from None
+        except Ended:
+            self._die(SOLUTION_ENDED)
+        answer = self._receive()
+        if "kinds" in answer:
+            raise self._error(answer)
+        return Remote(self, answer["object"]) if "object" in answer else answer["value"]
+
+    def _receive(self) -> dict[str, Any]:
+        try:
+            answer = self._channel.receive()
+        except Ended:
+            self._die(SOLUTION_ENDED)
+        keys = ("names", "unloadable", "value", "object", "kinds")
+        if not isinstance(answer, dict) or not any(key in answer for key in keys):
+            self._die("the solution broke into the conversation")
+        return answer
+
+    def _die(self, why: str) -> NoReturn:
+        self.died = why
+        raise Died(why)
+
+    def _error(self, answer: dict[str, Any]) -> Exception:
+        """The exception of the solution as a built-in one; never one that would end this process."""
+        for name in answer["kinds"]:
+            kind = getattr(builtins, name, None) if isinstance(name, str) else None
+            if isinstance(kind, type) and issubclass(kind, Exception):
+                try:
+                    error = kind(str(answer.get("raised", "")))
+                except TypeError:
+                    continue
+                self.raised.append(error)
+                return error
+        return Exception(str(answer.get("raised", "")))
+
+
+class Remote:
+    """An object that stays with the solution."""
+
+    def __init__(self, solution: Solution, number: int) -> None:
+        self._solution, self._number = solution, number
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self._solution.get(name, self._number)
+        return found if type(found) is not Remote else _method(self._solution, self._number, name)
+
+
+def _special(name: str) -> Callable[..., Any]:
+    def forward(self: Remote, *args: Any) -> Any:
+        try:
+            return self._solution.call(name, args, {}, self._number)
+        except AttributeError as error:
+            raise TypeError(str(error)) from None  # what Python says of an object without such a method
+
+    return forward
+
+
+for _name in _FORWARDED:
+    setattr(Remote, _name, _special(_name))
+
+
+def _method(solution: Solution, number: int, name: str) -> Callable[..., Any]:
+    return lambda *args, **kwargs: solution.call(name, args, kwargs, number)
+
+
+def stand_in(solution: Solution, name: str) -> Callable[..., Any]:
+    """A function of this name that calls the solution's."""
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return solution.call(name, args, kwargs)
+
+    forward.__name__ = forward.__qualname__ = name
+    return forward
