@@ -87,7 +87,7 @@ def test_a_refusal_is_final_for_its_batch_and_the_next_one_is_posted(answer: int
 
 def test_a_receiver_that_hangs_is_left_and_tried_again(tmp_path: Path) -> None:
     with receiver("hang") as hook:
-        started(hook.url, tmp_path, timeout_seconds=0.3).events(EVENTS)
+        started(hook.url, tmp_path, timeout_seconds=2.0).events(EVENTS)
         assert hook.taken == EVENTS
 
 
