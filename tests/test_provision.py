@@ -216,6 +216,24 @@ def test_an_address_that_is_none_breaks_the_plugin(publish: Any) -> None:
         running([choice({"box": {"size": 10}}, found)], found).__enter__()
 
 
+def test_a_lane_that_is_none_breaks_the_plugin(publish: Any) -> None:
+    domain = """
+        from cascade_core import Domain, hookimpl
+
+        class Slow(Domain):
+            name = "slow"
+            lane = "gpu"
+            def tasks(self, split, seed): return []
+            def score(self, task, response): return None
+
+        @hookimpl
+        def cascade_domains(): return [Slow]
+    """
+    publish("cascade-plugin-slow", domain)
+    (plugin,) = (plugin for plugin in Registry().plugins if plugin.distribution == "cascade-plugin-slow")
+    assert "the lane of domain 'slow' must be cpu or io, found 'gpu'" in plugin.error
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

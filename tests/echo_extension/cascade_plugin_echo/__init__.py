@@ -31,7 +31,7 @@ class Echo(Domain):
         self._path = resources["echo-server"].removeprefix("unix:")
 
     def tasks(self, split: str, seed: int) -> Iterable[Task]:
-        return [Task(f"{split}-{i}", f"say right ({split} {i})", "right") for i in range(20)]
+        return [Task(f"{split}-{i}", f"slow0,{split} {i}|right", "right") for i in range(20)]
 
     def reference(self, task: Task) -> str:
         return str(task.answer)
