@@ -1,88 +1,233 @@
-"""How fast the instruction checks are, and how often they are right, beside the package if-verifiable.
+"""How fast the domain `if` judges rows, and how often it is right, beside the public checkers of IFEval.
 
-Every family judges the same answers, those of the generator's level `full`, strictly; figures are checks per CPU second
-on one thread, arguments read and text prepared anew for each check, as in training. Then the firm hard cases of the
-plugin's tests are judged by both. if-verifiable (a port of the public checkers) is used if it is installed, and left out
-if not; a family that needs nltk data that are not there has no figure. The last line is a JSON object.
+A row is a task of the generator's level `full` (one to three instructions, all families, drawn as for training) and an
+answer to it. Each task has three: its reference, a longer one written by the same edits, and another task's. Ours is
+`Domain.score` in this process: arguments read, strict and loose verdict, note and metrics. Theirs is what the packages
+do for the strict verdict alone: a checker built and described per instruction, and asked once. `four_figures` compares
+with the functions of theirs that give the loose verdict too. All figures are checks per CPU second, one thread.
 
-    OMP_NUM_THREADS=1 python benchmarks/if_verifier.py
+A check that a package cannot make here (nltk data that are not there, a language it does not know) is left out on both
+sides. The packages are no dependencies; a folder that holds them, named in PYTHONPATH, is enough (`make bench-if`):
+
+    pip install --no-deps --target /tmp/public if-verifiable==0.1.2 lm_eval langdetect nltk immutabledict six
+    OMP_NUM_THREADS=1 PYTHONPATH=/tmp/public python benchmarks/if_verifier.py
+
+The last line is a JSON object: `ratio` is ours to theirs over all rows, for the package where it is lower.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
+import logging
+import os
 import statistics
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
+from types import ModuleType
 from typing import Any
 
+from cascade_plugin_if import drafts
+from cascade_plugin_if.composer import write
 from cascade_plugin_if.domain import IFDomain
-from cascade_plugin_if.draws import DRAWS
+from cascade_plugin_if.generator import Settings
 from cascade_plugin_if.instructions import REGISTRY
-from cascade_plugin_if.prompts import Base
-from cascade_plugin_if.reading import Reading
 from cascade_plugin_if.verdict import calls
 
 from cascade_core import Response, Task
 from cascade_core.errors import CascadeError
 
 CASES = Path(__file__).parents[1] / "plugins" / "cascade-plugin-if" / "tests" / "data" / "if_cases.jsonl"
-ANSWERS = 150
-Check = Callable[[str, Mapping[str, Any], str], bool]
+TASKS = 300
+ROUNDS = 5
+FAMILY_ROWS = 150
+LANGUAGE = ("language:response_language", "change_case:english_capital", "change_case:english_lowercase")
+DOMAIN = IFDomain(generator=Settings(level="full", constraints=(1, 3)))
 
 
-def ours(name: str, kwargs: Mapping[str, Any], text: str) -> bool:
-    (call,) = calls({"instruction_id_list": [name], "kwargs": [kwargs]})
-    return call.holds(Reading(text))
+@dataclass(frozen=True)
+class Row:
+    """What is asked of one answer, in the public form."""
+
+    ids: tuple[str, ...]
+    kwargs: tuple[Mapping[str, Any], ...]
+    prompt: str
+    text: str
+
+    def only(self, keep: Callable[[str, Mapping[str, Any]], bool]) -> Row:
+        """The row with some of its instructions, perhaps none."""
+        kept = [(name, args) for name, args in zip(self.ids, self.kwargs, strict=True) if keep(name, args)]
+        return Row(tuple(name for name, _ in kept), tuple(args for _, args in kept), self.prompt, self.text)
 
 
-def theirs() -> Check | None:
-    """The check of if-verifiable, `None` if it is not installed."""
-    try:
-        from if_verifiable.ifeval import INSTRUCTION_DICT
-    except ImportError:
-        return None
+@dataclass(frozen=True)
+class Package:
+    """A public package: its table of checkers, and its own function for all four figures."""
 
-    def check(name: str, kwargs: Mapping[str, Any], text: str) -> bool:
-        checker = INSTRUCTION_DICT[name](name)
-        checker.build_description(**kwargs)
+    name: str
+    table: Mapping[str, Any]
+    figures: Callable[[Row], Any]
+
+    def check(self, name: str, args: Mapping[str, Any], text: str) -> bool:
+        checker = self.table[name](name)
+        checker.build_description(**args)
         return bool(text.strip() and checker.check_following(text))
 
-    return check
+    def can(self, name: str, args: Mapping[str, Any], text: str) -> bool:
+        try:
+            self.check(name, args, text)
+        except Exception:  # noqa: BLE001 - another package's failure is a finding, not ours to sort
+            return False
+        return True
+
+    def judge(self, row: Row) -> bool:
+        """The strict verdict; as theirs does, every instruction is checked."""
+        held = [self.check(name, args, row.text) for name, args in zip(row.ids, row.kwargs, strict=True)]
+        return all(held)
+
+    def able(self, row: Row) -> Row:
+        """The row with the instructions that can be checked here."""
+        return row.only(lambda name, args: self.can(name, args, row.text))
 
 
-def answers() -> list[str]:
-    """References of generated tasks, which hold every kind of structure, at most 250 words each."""
-    domain = IFDomain(generator={"level": "full"})
-    texts = (domain.reference(task) or "" for task in domain.tasks("train", 0))
-    return list(islice(texts, ANSWERS))
+def rows() -> list[Row]:
+    """Three answers to each task: the reference, the same edits on a longer draft, the reference of another task."""
+    tasks = list(islice(DOMAIN.tasks("train", 0), TASKS))
+    rng = Random(0)
+    found = []
+    for task, other in zip(tasks, [*tasks[1:], tasks[0]], strict=True):
+        longer = write(calls(task.answer), drafts.opening("the old mill", rng, 24), rng)
+        for text in (DOMAIN.reference(task) or "", longer, DOMAIN.reference(other) or ""):
+            ids, kwargs = task.answer["instruction_id_list"], task.answer["kwargs"]
+            found.append(Row(tuple(ids), tuple(kwargs), task.question, text))
+    return found
 
 
-def per_second(check: Check, name: str, texts: list[str]) -> float | None:
-    """Checks per CPU second; `None` where the check cannot be made here."""
-    kwargs = [DRAWS[name](Random(seed), Base("Write about rain.", "rain"), True) for seed in range(len(texts))]
-    try:
-        check(name, kwargs[0], texts[0])
-        start = time.process_time()
-        for args, text in zip(kwargs, texts, strict=True):
-            check(name, args, text)
-    except Exception as cause:  # noqa: BLE001 - another package's failure is a finding, not ours to sort
-        print(f"  {name}: {type(cause).__name__}")
-        return None
-    return len(texts) / max(time.process_time() - start, 1e-6)
+def packages() -> list[Package]:
+    """The public packages that can be imported here."""
+    found = []
+    for name, make in (("if-verifiable", _if_verifiable), ("lm-eval", _lm_eval)):
+        try:
+            found.append(make(name))
+        except ImportError as cause:
+            print(f"{name} is left out, see the head of this file: {cause}")
+    return found
+
+
+def _if_verifiable(name: str) -> Package:
+    from if_verifiable.common import evaluate_instructions
+    from if_verifiable.ifeval import INSTRUCTION_DICT
+
+    def figures(row: Row) -> Any:
+        return evaluate_instructions(row.text, list(row.ids), list(row.kwargs), row.prompt, INSTRUCTION_DICT)
+
+    return Package(name, INSTRUCTION_DICT, figures)
+
+
+def _lm_eval(name: str) -> Package:
+    """Only its IFEval modules are loaded: the package itself wants a harness of other packages, which judge nothing."""
+    spec = importlib.util.find_spec("lm_eval")
+    if spec is None or spec.submodule_search_locations is None:
+        raise ImportError("No module named 'lm_eval'")
+    folder = Path(spec.submodule_search_locations[0])
+    for package, place in (("lm_eval", folder), ("lm_eval.tasks", folder / "tasks")):
+        shell = ModuleType(package)
+        shell.__path__ = [str(place)]
+        sys.modules[package] = shell
+    os.environ.setdefault("LOCAL_RANK", "1")  # rank 0 would try to download nltk data at import
+    checkers = importlib.import_module("lm_eval.tasks.ifeval.instructions_registry").INSTRUCTION_DICT
+    judge = importlib.import_module("lm_eval.tasks.ifeval.utils").process_results
+
+    def figures(row: Row) -> Any:
+        asked = {"key": 0, "instruction_id_list": row.ids, "prompt": row.prompt, "kwargs": row.kwargs}
+        return judge(asked, [row.text])
+
+    return Package(name, checkers, figures)
+
+
+def ours(row: Row) -> Callable[[], Any]:
+    """Our verdict on a row, ready to be asked for."""
+    task = Task("row", row.prompt, {"instruction_id_list": list(row.ids), "kwargs": list(row.kwargs)})
+    response = Response(row.text)
+    return lambda: DOMAIN.score(task, response)
+
+
+def seconds(calls_: Sequence[Callable[[], Any]]) -> float:
+    """CPU seconds of calling them all."""
+    start = time.process_time()
+    for call in calls_:
+        call()
+    return time.process_time() - start
+
+
+def speeds(asked: Sequence[Row], judge: Callable[[Row], Any]) -> tuple[float, float]:
+    """Checks per CPU second of ours and theirs, the best of some rounds in turn."""
+    mine = [ours(row) for row in asked]
+    theirs = [lambda row=row: judge(row) for row in asked]
+    checks = sum(len(row.ids) for row in asked)
+    pairs = [(seconds(mine), seconds(theirs)) for _ in range(ROUNDS)]
+    return checks / min(one for one, _ in pairs), checks / min(other for _, other in pairs)
+
+
+def per_second(asked: Sequence[Row]) -> float:
+    """Checks per CPU second of ours alone, the best of some rounds."""
+    mine = [ours(row) for row in asked]
+    return sum(len(row.ids) for row in asked) / min(seconds(mine) for _ in range(ROUNDS))
+
+
+def compare(package: Package, asked: Sequence[Row]) -> dict[str, Any]:
+    """All figures beside one package."""
+    able = [one for row in asked if (one := package.able(row)).ids]
+    quick = [one for row in able if (one := row.only(lambda name, args: name not in LANGUAGE)).ids]
+    families = {name: alone for name in REGISTRY if (alone := family(able, name))}
+    shown = {name: speeds(alone, package.judge) for name, alone in families.items()}
+    full = [_ratio(speeds(alone, package.figures)) for alone in families.values()]
+    total = speeds(able, package.judge)
+    counts = [sum(len(row.ids) for row in some) for some in (able, asked)]
+    print(f"\n{package.name}: {len(able)} rows, {counts[0]} of {counts[1]} checks; checks per CPU second")
+    for name, (mine, theirs) in {"all rows": total, **shown}.items():
+        print(f"  {name:48} ours {mine:>9,.0f} theirs {theirs:>9,.0f} ratio {mine / theirs:6.2f}")
+    return {
+        "ratio": _ratio(total),
+        "ratio_without_language": _ratio(speeds(quick, package.judge)),
+        "median_ratio_of_families": round(statistics.median(map(_ratio, shown.values())), 2),
+        "ratio_of_families": {name: _ratio(pair) for name, pair in shown.items()},
+        "ratio_four_figures": _ratio(speeds(able, package.figures)),
+        "ratio_four_figures_without_language": _ratio(speeds(quick, package.figures)),
+        "median_ratio_four_figures_of_families": round(statistics.median(full), 2),
+        "checks_per_cpu_second": {"ours": round(total[0]), "theirs": round(total[1])},
+        "rows": len(able),
+        "checks": counts[0],
+        "left_out": sorted(set(REGISTRY) - set(families)),
+        "firm_cases_wrong": wrong(judged_by(package)),
+    }
+
+
+def family(able: Sequence[Row], name: str) -> list[Row]:
+    """Rows of one instruction of that family; none where no check of it can be made here."""
+    alone = [one for row in able if (one := row.only(lambda other, args: other == name)).ids]
+    return (alone * FAMILY_ROWS)[:FAMILY_ROWS]
+
+
+def _ratio(pair: tuple[float, float]) -> float:
+    return round(pair[0] / pair[1], 2)
+
+
+def firm_cases() -> list[dict[str, Any]]:
+    """The hard cases whose verdict nobody disputes."""
+    found = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+    return [case for case in found if not case.get("debatable")]
 
 
 def wrong(judge: Callable[[Mapping[str, Any]], str]) -> int:
     """How many firm cases are judged wrong."""
-    rows = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
-    return sum(judge(row["input"]) != row["expected"] for row in rows if not row.get("debatable"))
-
-
-def firm() -> int:
-    return sum(not json.loads(line).get("debatable") for line in CASES.read_text(encoding="utf-8").splitlines())
+    return sum(judge(case["input"]) != case["expected"] for case in firm_cases())
 
 
 def public_form(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,20 +241,19 @@ def public_form(case: Mapping[str, Any]) -> dict[str, Any]:
 
 def judged_by_us(case: Mapping[str, Any]) -> str:
     try:
-        score = IFDomain().score(Task("t", "", public_form(case)), Response(case["response"]))
+        score = DOMAIN.score(Task("t", "", public_form(case)), Response(case["response"]))
     except CascadeError:
         return "error-clearly"
     return "accept" if score.value == 1.0 else "reject"
 
 
-def judged_by_them(check: Check) -> Callable[[Mapping[str, Any]], str]:
+def judged_by(package: Package) -> Callable[[Mapping[str, Any]], str]:
     def judge(case: Mapping[str, Any]) -> str:
         form = public_form(case)
         text = Response(case["response"]).answer or "" if case["response"] is not None else ""
         try:
-            held = [
-                check(name, args, text) for name, args in zip(form["instruction_id_list"], form["kwargs"], strict=False)
-            ]
+            pairs = zip(form["instruction_id_list"], form["kwargs"], strict=False)
+            held = [package.check(name, args, text) for name, args in pairs]
         except Exception:  # noqa: BLE001 - whatever it raises counts as its clear error
             return "error-clearly"
         return "accept" if all(held) else "reject"
@@ -118,34 +262,15 @@ def judged_by_them(check: Check) -> Callable[[Mapping[str, Any]], str]:
 
 
 def main() -> None:
-    texts, other = answers(), theirs()
-    speeds: dict[str, dict[str, float | None]] = {}
-    print(f"{'family':48} {'ours':>10} {'theirs':>10}   checks per CPU second, {len(texts)} answers")
-    for name in REGISTRY:
-        speeds[name] = {
-            "ours": per_second(ours, name, texts),
-            "theirs": per_second(other, name, texts) if other else None,
-        }
-        print(
-            f"{name:48} " + " ".join(f"{'-' if value is None else round(value):>10}" for value in speeds[name].values())
-        )
-    both = [pair for pair in speeds.values() if pair["ours"] and pair["theirs"]]
+    logging.disable(logging.ERROR)  # the packages log texts whose language they cannot guess
+    asked = rows()
+    found = {package.name: compare(package, asked) for package in packages()}
     result = {
-        "checks_per_cpu_second": {name: round(pair["ours"] or 0) for name, pair in speeds.items()},
-        "median_checks_per_cpu_second": round(statistics.median(pair["ours"] or 0 for pair in speeds.values())),
-        "median_speed_ratio_to_if_verifiable": round(
-            statistics.median((pair["ours"] or 0) / (pair["theirs"] or 1) for pair in both), 2
-        )
-        if both
-        else None,
-        "cpu_time_ratio_to_if_verifiable": round(
-            sum(1 / (pair["ours"] or 1) for pair in both) / sum(1 / (pair["theirs"] or 1) for pair in both), 2
-        )
-        if both
-        else None,
-        "firm_cases": firm(),
-        "wrong_ours": wrong(judged_by_us),
-        "wrong_if_verifiable": wrong(judged_by_them(other)) if other else None,
+        "ratio": min((one["ratio"] for one in found.values()), default=None),
+        "checks_per_cpu_second": round(per_second(asked)),
+        "packages": found,
+        "firm_cases": len(firm_cases()),
+        "firm_cases_wrong": wrong(judged_by_us),
     }
     print(json.dumps(result))
 

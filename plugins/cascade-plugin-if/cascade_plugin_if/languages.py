@@ -59,8 +59,8 @@ _ADDRESS = regex.compile(r"[(\[<]*+(?:https?://|www\.)")
 # In a short text a word with a stop behind it is a word that the model does not know.
 _SHORT = 60
 _STOPS = regex.compile(r"[^\p{L}\p{M}\p{N}'’\-\u200c]++")
-_LETTERS = regex.compile(r"\p{L}")
-_OTHER_LETTERS = regex.compile(r"(?V1)[\p{L}--[\x00-\u024f]]")  # of no Latin alphabet
+_LETTERS = regex.compile(r"\p{L}++")
+_OTHER_LETTERS = regex.compile(r"(?V1)[\p{L}--[\x00-\u024f]]++")  # of no Latin alphabet
 _WORD = regex.compile(r"[\p{L}\p{M}'’]++")
 _ASCII_WORD = re.compile("[a-z']++")
 # fmt: off
@@ -121,8 +121,8 @@ def _weight(text: str) -> int:
 def is_foreign(reading: Reading) -> bool:
     """Whether a text that must be English clearly is not; a text too short or odd to tell is not foreign."""
     text = plain(reading)
-    others = len(_OTHER_LETTERS.findall(beyond_ascii(text)))
-    if others and len(_LETTERS.findall(text)) < 2 * len(_OTHER_LETTERS.findall(text)):
+    others = _length(_OTHER_LETTERS, beyond_ascii(text))
+    if others and _length(_LETTERS, text) < 2 * others:
         return True
     words = _words(text[:20_000])
     english = sum(map(_ENGLISH_ONLY.__contains__, words))
@@ -132,6 +132,11 @@ def is_foreign(reading: Reading) -> bool:
     best = max(ranks, key=lambda code: ranks[code], default="en")
     # Measured on fragments of 3 to 10 words: 0.2 % of English ones are called foreign, 5 % of foreign ones are missed.
     return best != "en" and ranks.get("en", 0.0) < 0.1 and ranks[best] >= 0.25
+
+
+def _length(pattern: regex.Pattern[str], text: str) -> int:
+    """How many characters the pattern finds."""
+    return sum(map(len, pattern.findall(text)))
 
 
 def _words(text: str) -> list[str]:

@@ -40,6 +40,13 @@ def test_no_junk_passes_for_an_argument(name: str, junk: Any) -> None:
         calls(asked((name, arguments)))
 
 
+@pytest.mark.parametrize("unseen", ["\u200d", "\u200c\u200d", "\u0301", "\u200b \u2800", "\x00"])
+def test_a_text_in_which_nothing_can_be_seen_is_no_argument(unseen: str) -> None:
+    for name, argument in (("keywords:existence", "keywords"), ("startend:end_checker", "end_phrase")):
+        with pytest.raises(TaskError, match="not blank"):
+            calls(asked((name, {argument: unseen})))
+
+
 def test_an_unknown_argument_is_named_with_what_is_allowed() -> None:
     with pytest.raises(TaskError, match="'num_word'.*'relation', 'num_words'"):
         calls(asked((WORDS, {"relation": "at least", "num_words": 3, "num_word": 4})))

@@ -87,6 +87,15 @@ def test_a_keyword_is_never_a_pattern() -> None:
     assert time.process_time() - start < 2.0
 
 
+@pytest.mark.parametrize("word", ["a" * 200_000, "a a", "* " * 1_000 + "b"])
+def test_a_keyword_that_nearly_occurs_everywhere_takes_no_longer(word: str) -> None:
+    asked = calls({"instruction_id_list": ["keywords:existence"], "kwargs": [{"keywords": [word]}]})
+    start = time.process_time()
+    for text in ("a" * 400_000, "a " * 200_000, "* " * 200_000):
+        asked[0].holds(Reading(text))
+    assert time.process_time() - start < 4.0
+
+
 @given(st.sampled_from(sorted(REGISTRY)), st.text(st.characters(codec=None), max_size=300), st.integers(0, 5))
 @FUZZ
 def test_any_text_gets_a_verdict_and_the_same_one_twice(name: str, text: str, seed: int) -> None:

@@ -37,23 +37,22 @@ _APOSTROPHE = regex.compile("['’ʼ‘＇]")
 _GOES_ON = rf"(?!{_WORD})(?!['](?!s(?!{_WORD}))\p{{L}})(?!\+\+|#)"
 # The second halves of English contractions are no words of their own; `l'été` is two.
 _ACRONYM = regex.compile(r"(?<!\w)\w\.\w\.$")
-_SPACE = regex.compile(r"\s++")
 _HEAD = 32  # so many characters of a long keyword are searched for, the rest is compared where they stand
 _CLITICS = frozenset(("s", "t", "d", "m", "re", "ve", "ll"))
 
 
 @dataclass(frozen=True)
 class Keyword:
-    """A keyword, ready to be looked for in folded texts: its words are found literally, then what stands beside them is looked at.
+    """A keyword, ready to be looked for in folded texts: it is found literally, then what stands beside it is looked at.
 
     Attributes:
-        parts: its words, folded.
+        text: its words, folded, with one space between two; any white space does in a text.
         left: matches where it may begin.
         right: matches where it may end.
         has_marks: whether it holds marks of Markdown, so that they must not be taken from the text.
     """
 
-    parts: tuple[str, ...]
+    text: str
     left: regex.Pattern[str]
     right: regex.Pattern[str]
     has_marks: bool
@@ -61,37 +60,30 @@ class Keyword:
     def count(self, reading: Reading) -> int:
         """How often it occurs; Markdown marks are looked through unless it has some."""
         text = reading.folded if self.has_marks else reading.plain
-        head = self.parts[0][:_HEAD]
-        count, at = 0, text.find(head)
+        if " " in self.text:
+            text = " ".join(text.split())
+        if self.text not in text:
+            return 0
+        count, at = 0, text.find(self.text[:_HEAD])
         while at >= 0:
-            end = self._end(text, at) if self.left.match(text, at) else -1
-            is_one = end >= 0 and self.right.match(text, end) is not None
+            end = at + len(self.text)
+            begins = self.left.match(text, at) and text.startswith(self.text, at)
+            is_one = bool(begins and self.right.match(text, end))
             count += is_one
-            at = text.find(head, end if is_one else at + 1)
+            at = text.find(self.text[:_HEAD], end if is_one else at + 1)
         return count
-
-    def _end(self, text: str, at: int) -> int:
-        """Where its words end that begin at `at`, with any white space between two; -1 if they do not stand there."""
-        for place, part in enumerate(self.parts):
-            if place:
-                space = _SPACE.match(text, at)
-                at = space.end() if space else len(text)
-            if not text.startswith(part, at):
-                return -1
-            at += len(part)
-        return at
 
 
 @functools.lru_cache(maxsize=4096)
 def keyword(text: str) -> Keyword:
     """The keyword of that text."""
-    parts = tuple(fold(unicodedata.normalize("NFC", text)).split())
-    is_acronym = _ACRONYM.search(parts[-1]) is not None  # `U.S.` is no part of `U.S.A.`
-    left = (
-        (r"(?<!\w\.)" if is_acronym else "") + (r"(?<!\w')" if " ".join(parts) in _CLITICS else "") + _left(parts[0][0])
-    )
-    right = (r"(?!\w\.)" if is_acronym else "") + _right(parts[-1][-1])
-    return Keyword(parts, _border(left), _border(right), markdown.unmarked(text) != text)
+    folded = " ".join(fold(unicodedata.normalize("NFC", text)).split())
+    left, right = _left(folded[0]), _right(folded[-1])
+    if folded in _CLITICS:
+        left = r"(?<!\w')" + left
+    if _ACRONYM.search(folded):  # `U.S.` is no part of `U.S.A.`
+        left, right = r"(?<!\w\.)" + left, r"(?!\w\.)" + right
+    return Keyword(folded, _border(left), _border(right), markdown.unmarked(text) != text)
 
 
 # There are few borders and many keywords: a pattern for each keyword would cost more than all of its uses.
