@@ -100,16 +100,18 @@ def stated(text: str) -> str | None:
 
 
 def whole(text: str) -> str:
-    """All of a short response that is nothing but its answer, or announces it and says no more."""
-    text = finished(text).strip()
-    cue = _CUE.search(text)
-    return text[cue.end() :] if cue and _OPENING.fullmatch(text, 0, cue.start()) else text
+    """All of a short response that is nothing but its answer, or announces it and says no more; with its marks of turns."""
+    opening = _OPENING.match(text)
+    cue = _CUE.match(text, opening.end() if opening else 0)
+    return text[cue.end() :] if cue else text
 
 
 def finished(text: str) -> str:
     """The text without marks of turns at its end, and without a closing `I hope it is correct.`"""
-    tail = _WISH.sub("", _TURN.sub("", text[-400:]))
-    return text[:-400] + tail
+    tail = text[-400:]
+    shorter = _TURN.sub("", tail) if "<" in tail else tail
+    shorter = _WISH.sub("", shorter) if "hope" in shorter else shorter
+    return text if shorter is tail else text[:-400] + shorter
 
 
 def _folded(text: str) -> str:

@@ -26,10 +26,11 @@ from cascade_plugin_math.verifier.names import is_plain_number, reduce
 from cascade_plugin_math.verifier.node import Node, TooMuch, make
 from cascade_plugin_math.verifier.policy import Policy
 from cascade_plugin_math.verifier.reader import Reading
-from cascade_plugin_math.verifier.statement import stated, whole
+from cascade_plugin_math.verifier.statement import finished, stated, whole
 
 OWN_TEXT = "right: the label's own text"
 MODES = ("boxed", "stated")
+_LAYOUT_SIGNS = "$*_` \t\n"
 _POINTED = re.compile(r"-?\d{1,3}\.\d{3}")  # a data set's decimal point, or a locale's thousands
 _MISSING = ("None", "Null", "NULL", "NaN", "NAN")  # how other programs write that there is no label
 
@@ -141,8 +142,17 @@ def _label_said(response: str, label: str) -> str | None:
     """The label as a response says it that says nothing else, whatever it means; `None` where it does not."""
     if len(response) > 2 * len(label) + 160 or is_boxing(response) or response.count("~") != label.count("~"):
         return None
-    said = reader.cleaned(whole(response))
+    said = whole(response)
+    if _begins(said) != _begins(label):  # most responses, at once
+        return None
+    said = reader.cleaned(finished(said))
     return said if reader.identity(said) == reader.identity(reader.cleaned(label)) else None
+
+
+def _begins(text: str) -> str:
+    """The letter or digit that a text begins with behind signs of layout; `""` before anything else."""
+    first = text.lstrip(_LAYOUT_SIGNS)[:1]
+    return first if first.isascii() and first.isalnum() else ""
 
 
 def _offered(response: str) -> str:
