@@ -35,15 +35,18 @@ class Docker(Resource):
 
     def start(self) -> str:
         """Starts the pool; raises `SandboxError` saying what is missing."""
-        self._running = docker_sandbox(
-            slots=self.slots or None,
-            memory_mb=self.memory_mb,
-            work_mb=self.work_mb,
-            recycle_after=self.recycle_after,
-            image=self.image,
-            engine=self.engine,
-            patience=self.patience,
-        )
+        try:
+            self._running = docker_sandbox(
+                slots=self.slots or None,
+                memory_mb=self.memory_mb,
+                work_mb=self.work_mb,
+                recycle_after=self.recycle_after,
+                image=self.image,
+                engine=self.engine,
+                patience=self.patience,
+            )
+        except SandboxError as cause:
+            raise SandboxError(f"{cause}; `cascade sandbox doctor` says what is there and what is not") from cause
         return self._running.address
 
     def stop(self) -> None:
