@@ -87,7 +87,7 @@ class Comparison:
         """Whether the items can be paired off; what is exactly equal first, the rest one by one."""
         if len(found) != len(expected):
             return False
-        left: dict[str, list[Any]] = {}
+        left: dict[bytes, list[Any]] = {}
         for item in found:
             left.setdefault(_packed(item), []).append(item)
         unmet = []
@@ -126,19 +126,19 @@ def read(value: Any) -> Comparison:
     )
 
 
-def _packed(value: Any) -> str:
-    """One text for what is exactly the same value: sets in any order."""
+def _packed(value: Any) -> bytes:
+    """The same bytes for what is exactly the same value: sets in any order."""
     if isinstance(value, set | frozenset):
-        return "{" + ",".join(sorted(_packed(item) for item in value)) + "}"
+        return b"{" + b",".join(sorted(_packed(item) for item in value)) + b"}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(_packed(item) for item in value) + "]"
+        return b"[" + b",".join(_packed(item) for item in value) + b"]"
     return dumps(value)
 
 
 def _json_key(key: Any) -> Any:
     """A key as JSON writes it, where it is one that JSON can write only as a text."""
     if type(key) is int:
-        return dumps(key) if abs(key) < 1 << 53 else key
+        return str(key) if abs(key) < 1 << 53 else key
     return json.dumps(key) if key is None or type(key) in (bool, float) else key
 
 

@@ -30,6 +30,7 @@ from cascade_plugin_code.checkers import Checker
 from cascade_plugin_code.comparison import Comparison, value_of
 from cascade_plugin_code.harness.typed import Unplain, dumps
 from cascade_plugin_code.languages import run_as
+from cascade_plugin_code.words import shown
 
 KINDS = ("stdin", "function", "assert")
 SCORINGS = ("all-or-nothing", "fraction")
@@ -54,10 +55,11 @@ class Talk:
 
 @dataclass(frozen=True)
 class Call:
-    """A test of kind `function`: the request as typed text, and the expected value."""
+    """A test of kind `function`: the request as the harness reads it, the expected value, and the call for people."""
 
     request: bytes
     expected: Any
+    written: str = ""
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ def _calls(given: Mapping[str, Any], entry_point: str) -> tuple[Call, ...]:
         expected = value_of(one["expected"], where)
         try:
             dumps(expected)
-            calls.append(Call(dumps(request).encode("ascii"), expected))
+            calls.append(Call(dumps(request), expected, f"{entry_point}{shown((*request['args'], *kwargs.items()))}"))
         except Unplain as cause:
             raise TaskError(f"{where}: {cause}") from cause
     return tuple(calls)

@@ -86,7 +86,7 @@ def _rows(exam: Exam, report: Report) -> Iterator[dict[str, Any]]:
             row["input"] = printable(talk.stdin[:2000].decode("utf-8", "replace"), MOST_SHOWN)
             row["expected"] = printable(talk.stdout, MOST_SHOWN)
         elif exam.calls:
-            row["input"] = printable(exam.calls[number].request.decode("ascii"), MOST_SHOWN)
+            row["input"] = exam.calls[number].written
             row["expected"] = shown(exam.calls[number].expected)
         else:
             row["input"] = printable(exam.codes[number].source, MOST_SHOWN)

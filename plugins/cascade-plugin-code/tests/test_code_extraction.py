@@ -44,6 +44,7 @@ def test_only_debatable_rows_are_decided_another_way():
         ('```python title="main.py"\nx\n```', "x"),
         ("```python:main.py\nx\n```", "x"),
         ("```python3.11\nx\n```", "x"),
+        ("```language-python\nx\n```", "x"),
         ("```solution\nx\n```", "x"),
         ("~~~\nx\n~~~~", "x"),
         ("~~~ python `quoted` ~~~\nx\n~~~", "x"),

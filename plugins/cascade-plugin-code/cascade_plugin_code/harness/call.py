@@ -13,8 +13,8 @@ from cascade_plugin_code.harness.loading import Unloadable, found, load, private
 from cascade_plugin_code.harness.typed import Unplain, dumps, loads
 
 
-def outcome(request: bytes) -> str:
-    """What became of the call, as typed text."""
+def outcome(request: bytes) -> bytes:
+    """What became of the call, as typed bytes."""
     asked = loads(request)
     try:
         function = found(load(), asked["entry_point"])
@@ -33,7 +33,7 @@ def outcome(request: bytes) -> str:
 def main() -> None:
     """Reads the request, answers it, and ends."""
     reading, writing = private_streams()
-    writing.write(outcome(reading.read()).encode("ascii"))
+    writing.write(outcome(reading.read()))
     writing.flush()
     os._exit(0)
 

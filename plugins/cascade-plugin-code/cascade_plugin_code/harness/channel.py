@@ -26,9 +26,9 @@ class Channel:
             Unplain: the message is no plain value.
             Ended: nobody listens any more.
         """
-        text = dumps(message).encode("ascii")
+        data = dumps(message)
         try:
-            self._writing.write(len(text).to_bytes(4, "big") + text)
+            self._writing.write(len(data).to_bytes(4, "big") + data)
             self._writing.flush()
         except OSError:
             raise Ended("the other side does not listen") from None

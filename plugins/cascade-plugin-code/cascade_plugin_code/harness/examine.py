@@ -16,12 +16,9 @@ having asked the solution for anything is broken: nothing was checked. So that t
 from __future__ import annotations
 
 import builtins
-import importlib
 import os
 import sys
-import traceback
 import types
-import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -81,7 +78,7 @@ class Examination:
             if kind is None or hasattr(builtins, name):
                 continue
             if name in sys.stdlib_module_names:
-                filled[name] = importlib.import_module(name)
+                filled[name] = __import__(name)
             else:
                 filled[name] = stand_in(self._solution, name) if kind == "callable" else self._solution.get(name)
         return filled
@@ -99,6 +96,8 @@ class Examination:
         if callable(check) and candidate is not None:
             check(candidate)
             return
+        import unittest  # here, since it takes as long to import as Python to start
+
         suite = unittest.defaultTestLoader.loadTestsFromModule(self._module)
         if suite.countTestCases():
             result = unittest.TestResult()
@@ -124,8 +123,11 @@ class Examination:
 
 
 def _reason(error: BaseException) -> str:
-    lines = [str(frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if frame.filename == TEST]
-    where = f"line {lines[-1]} of the tests: " if lines else ""
+    line, frame = 0, error.__traceback__
+    while frame is not None:
+        line = frame.tb_lineno if frame.tb_frame.f_code.co_filename == TEST else line
+        frame = frame.tb_next
+    where = f"line {line} of the tests: " if line else ""
     text = str(error).splitlines() or [""]
     return f"{where}{type(error).__name__}{': ' if text[0] else ''}{text[0][:300]}"
 
