@@ -269,6 +269,7 @@ class Engine:
                 f"the docker SDK is missing ({error}); pip install 'cascade-rl[sandbox]' brings it"
             ) from error
         try:
+            _knock(self.address)
             yield self._client(docker)
         except SandboxError:
             raise
@@ -283,7 +284,6 @@ class Engine:
                     raise EngineError(
                         "no Docker or podman engine was found on this machine; cascade sandbox doctor says how to get one"
                     )
-                _knock(address)
                 if address == os.environ.get("DOCKER_HOST"):  # with the certificates that go with it
                     self._made = docker.from_env(version="auto", timeout=self._seconds)
                 else:
@@ -297,7 +297,7 @@ def missing_image(name: str) -> EngineError:
 
 
 def _knock(address: str) -> None:
-    """Raises `OSError` where nobody listens: the SDK would leave a socket open."""
+    """Raises `OSError` where nobody listens: the SDK would leave a socket open, and say less."""
     if address.startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(address.removeprefix("unix://"))
