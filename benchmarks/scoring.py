@@ -9,7 +9,8 @@ Four measurements, each figure a ratio within one run:
 - `scaling`: the same rows by one worker and by two. On a busy machine wall time says what the neighbours did, so there is also the ratio
   that the CPU times allow: the busiest process of one run over that of the other, or over half of all its work if that is more.
 - `hangs`: one row in a hundred loops until its limit of CPU time, beside honest rows that each take 5 ms. The wall time that passes
-  for a CPU second of all processes, over the same without hanging rows: 1 means that these cost their own CPU time and nothing else.
+  for a CPU second of all processes, over the same without hanging rows: 1 means that these cost their own CPU time and nothing else,
+  on a machine whose neighbours take the same share all the time.
 - `stream`: a domain whose verdict costs nothing, through `score_file` as `cascade score` does, every row a task of its own; the
   peak memory of this process and its workers together, a fresh process for each size.
 
