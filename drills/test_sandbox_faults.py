@@ -97,7 +97,7 @@ class OwnEngine:
                     process.wait()
         for line in Path("/proc/self/mounts").read_text().splitlines():
             if line.split()[1].startswith(f"{self.folder}/"):
-                subprocess.run(["umount", "--lazy", line.split()[1]], check=True)
+                subprocess.run(["umount", "--lazy", line.split()[1]], capture_output=True)  # or gone with its parent
         shutil.rmtree(self.folder)
 
 
