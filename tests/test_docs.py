@@ -82,8 +82,11 @@ def test_a_command_in_running_text_exists(path: Path) -> None:
 def assert_command(words: list[str]) -> None:
     group: Any = typer.main.get_command(app)
     words = [word for word in words if word != "--debug"]
-    command = group.commands.get(words[0])
-    assert command is not None, f"cascade {words[0]}"
+    assert words[0] in group.list_commands(None), f"cascade {words[0]}"
+    _, command, rest = group.resolve_command(typer.Context(group), words)
+    while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
+        assert rest[0] in command.commands, words
+        command, rest = command.commands[rest[0]], rest[1:]
     known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
     assert {word for word in words[1:] if word.startswith("-")} <= known, words
 
