@@ -28,6 +28,7 @@ from cascade_plugin_code.words import MOST_SHOWN, ended, last_line, printable, s
 MOST_TIMEOUTS = 5
 """After so many tests of one program have used up their time, the rest count as not passed and are not run."""
 _MOST_VALUE_BYTES = 8 << 20
+_MUCH_TO_READ = 1 << 20  # bytes from the solution; fewer cannot be what keeps the tests busy
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,8 @@ def _code_verdict(dialogue: Dialogue, exam: Exam) -> Verdict:
     slow = tests.is_limit and tests.cpu_seconds >= 0.9 * exam.limits.cpu_seconds > solution.cpu_seconds
     if solution.is_limit and not slow:
         return _limited(solution, exam.limits)
+    if tests.is_limit and len(solution.stdout) > _MUCH_TO_READ:
+        return Verdict(False, "the solution said more than its tests could read", "output", "", solution.cpu_seconds)
     why = last_line(tests.stderr)
     if status == examine.FAILED:
         if why.startswith(stand_in.SOLUTION_ENDED):

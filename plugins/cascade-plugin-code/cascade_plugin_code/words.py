@@ -15,7 +15,7 @@ MOST_SHOWN = 400
 def printable(text: str, longest: int = LONGEST) -> str:
     """The text without what a terminal or a log would trip over, cut in the middle where it is long."""
     cut = text if len(text) <= longest else f"{text[: longest - longest // 3]} … {text[-longest // 3 :]}"
-    return "".join(sign if sign.isprintable() or sign == "\n" else f"\\x{ord(sign):02x}" for sign in cut)
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else f"\\x{ord(sign):02x}" for sign in cut)
 
 
 def shown(value: Any) -> str:

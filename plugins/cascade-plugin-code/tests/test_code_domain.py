@@ -12,6 +12,9 @@ from cascade_sandbox import SandboxError
 from cascade_core import Response, Task
 from cascade_core.errors import TaskError, UsageError
 from cascade_core.options import check_options
+from cascade_core.plugins import registry
+from cascade_core.scoring import Scorer
+from cascade_core.settings import Scoring
 from cascade_core.testing import check_domain
 
 ANSWER = {"kind": "stdin", "tests": [{"stdin": "2 3\n", "stdout": "5\n"}]}
@@ -140,6 +143,27 @@ def test_a_sandbox_that_cannot_be_reached_is_no_verdict(resources):
     with pytest.raises(SandboxError):
         domain.score(Task("t", "", ANSWER), Response(f"```python\n{ADD}\n```"))
     domain.close()
+
+
+def scored(address, *responses):
+    """What a run makes of responses, in processes of the core."""
+    rows = [{"domain": "code", "id": "t", "prompt": "p", "answer": ANSWER, "response": one} for one in responses]
+    settings, resources = Scoring(workers=1, concurrency=3), {"sandbox": address}
+    with Scorer({"code": registry().reference("code")}, settings, resources) as scorer:
+        return scorer.score(rows)
+
+
+def test_several_processes_of_a_run_share_a_sandbox(docker):
+    right, wrong = f"```python\n{ADD}\n```", "```python\nprint(4)\n```"
+    scores = scored(docker.address, *[right, wrong, "no program", "```python\nwhile 1: print(1)\n```"] * 6)
+    assert [score.value for score in scores] == [1.0, 0.0, 0.0, 0.0] * 6
+    assert [score.is_limit for score in scores] == [False, False, False, True] * 6
+    assert not any(score.error for score in scores)
+
+
+def test_a_run_without_its_sandbox_counts_errors_and_no_wrong_answers():
+    for score in scored("unix:/nowhere/of/ours", f"```python\n{ADD}\n```", "```python\nprint(4)\n```"):
+        assert not score.is_judged and "sandbox" in score.error.lower()
 
 
 def test_an_explanation_shows_program_tests_and_outputs(docker):

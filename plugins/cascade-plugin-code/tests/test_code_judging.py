@@ -1,6 +1,7 @@
 """How tests of each kind are run, in containers: what is a verdict, what is an error of the task, and what is told."""
 
 import itertools
+import zlib
 
 import pytest
 from cascade_plugin_code.domain import CodeDomain
@@ -147,6 +148,7 @@ ASSERTED = [
     ("import os; os._exit(0)", "assert f(1) == 2", 0),
     ("def g(x): return x", "assert f(1) == 2", 0),
     ("def f(x):\n  d = []\n  for _ in range(100000): d = [d]\n  return d", "assert f(1) == 2", 0),
+    ("def f(x): return object()", "assert f([f(1)]) == 2", 0),
     ("import time\ntime.sleep = print\ndef f(x): return x + 1", "import time\ntime.sleep(0.01)\nassert f(1) == 2", 1),
     ("import sys\nsys.setrecursionlimit(50)\ndef f(x): return f(x)", "assert f(1) == 2", 0),
 ]  # fmt: skip
@@ -198,6 +200,32 @@ def test_several_test_codes_are_several_tests(score):
     )
     assert (found.value, found.metrics["tests_passed"]) == (0.0, 2 / 3)
     assert found.note.startswith("test 2 of 3: line 1 of the tests: AssertionError")
+
+
+FORGED = {
+    "names": "D1;s5:namesi1;",
+    "more names": "D1;s5:namesD1;i1;i1;",
+    "no message": "x",
+    "nothing": "",
+    "a huge message": "L1000000;" + "n" * 1_000_000,
+    "a wrong length": None,
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+@pytest.mark.parametrize("when", ["import", "call"])
+def test_a_solution_that_speaks_out_of_turn_has_failed(score, name, when):
+    frame = b"\xff" * 8 if FORGED[name] is None else len(FORGED[name]).to_bytes(4, "big") + FORGED[name].encode()
+    packed = f"import os, zlib\nframe = zlib.decompress({zlib.compress(frame)!r})\n"
+    forge = "for fd in range(3, 9):\n  try:\n    if not os.isatty(fd): os.write(fd, frame)\n  except OSError: pass\n"
+    source = packed + (forge if when == "import" else "def f(x):\n  " + forge.replace("\n", "\n  ") + "\n  return 0")
+    assert score(source, code("assert f(1) == 2")).value == 0.0
+
+
+def test_a_solution_that_drowns_its_tests_has_failed(score):
+    flood = "import os\nframe = b'L1000000;' + b'n' * 1000000\ndef f(x):\n  for fd in range(3, 9):\n    try:\n      for i in range(40): os.write(fd, len(frame).to_bytes(4, 'big') + frame)\n    except OSError: pass"
+    found = score(flood, code("for i in range(40):\n  try: f(i)\n  except Exception: pass", limits={"seconds": 2}))
+    assert found.value == 0.0
 
 
 def test_a_solution_that_stops_answering_is_a_limit(score):

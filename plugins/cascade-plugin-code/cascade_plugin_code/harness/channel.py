@@ -44,7 +44,7 @@ class Channel:
             if length > LONGEST:
                 raise Ended("a message that is too long")
             return loads(self._exactly(length))
-        except (OSError, Unplain) as cause:
+        except (OSError, Unplain, MemoryError) as cause:
             raise Ended("no message: " + type(cause).__name__) from None
 
     def _exactly(self, size: int) -> bytes:

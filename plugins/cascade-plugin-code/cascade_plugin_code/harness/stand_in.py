@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from cascade_plugin_code.harness.channel import Channel, Ended
 from cascade_plugin_code.harness.typed import Unplain
 
+INTERRUPTED = "the solution broke into the conversation"
 SOLUTION_ENDED = "the solution ended before the tests did"
 _FORWARDED = ("__len__", "__getitem__", "__iter__", "__next__", "__str__", "__call__")
 
@@ -30,11 +31,17 @@ class Solution:
         self.asked = 0
         self.died = ""
         self.broken = ""
+        self._gave_objects = False
         self.raised: list[BaseException] = []
         told = self._receive()
         if "unloadable" in told:
             self._die(str(told["unloadable"]))
-        self.names: dict[str, str] = told["names"]
+        self.names = self._names(told.get("names"))
+
+    def _names(self, told: Any) -> dict[str, str]:
+        if not isinstance(told, dict) or not all(type(part) is str for pair in told.items() for part in pair):
+            self._die(INTERRUPTED)
+        return told
 
     def call(self, name: str, args: Any, kwargs: Any, of: int | None = None) -> Any:
         """Calls a function, or a method of a remote object."""
@@ -59,14 +66,19 @@ class Solution:
         try:
             self._channel.send(request)
         except Unplain as cause:
-            self.broken = f"the test code hands {cause} to {request.get('call')}"
-            raise TypeError(self.broken) from None
+            why = f"the test code hands {cause} to {request.get('call')}"
+            if not self._gave_objects:  # else it may be one of the solution's that is handed on
+                self.broken = why
+            raise TypeError(why) from None
         except Ended:
             self._die(SOLUTION_ENDED)
         answer = self._receive()
         if "kinds" in answer:
             raise self._error(answer)
-        return Remote(self, answer["object"]) if "object" in answer else answer["value"]
+        if "object" not in answer:
+            return answer["value"]
+        self._gave_objects = True
+        return Remote(self, answer["object"])
 
     def _receive(self) -> dict[str, Any]:
         try:
@@ -75,7 +87,7 @@ class Solution:
             self._die(SOLUTION_ENDED)
         keys = ("names", "unloadable", "value", "object", "kinds")
         if not isinstance(answer, dict) or not any(key in answer for key in keys):
-            self._die("the solution broke into the conversation")
+            self._die(INTERRUPTED)
         return answer
 
     def _die(self, why: str) -> NoReturn:
