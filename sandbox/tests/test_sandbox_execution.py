@@ -210,10 +210,25 @@ def test_only_plain_names_are_files(name: object) -> None:
         folder.check_name(name)
 
 
+def test_a_program_cannot_buy_time_by_competing_with_itself() -> None:
+    source = "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; while :; do :; done"
+    with supervisor("here", prefix=_on_one_core()) as place, place.connect() as client:
+        open_program(client, source.encode(), cpu_seconds=1, wall_seconds=1)
+        result = run(client)
+        assert len(place.leftovers()) == 1
+    assert result["verdict"] == "timeout" and result["cpu_seconds"] < 1
+
+
+def _on_one_core() -> list[str]:
+    """In front of a command: it and what it starts share one core."""
+    core = min(os.sched_getaffinity(0))
+    program = f"import os, sys; os.sched_setaffinity(0, {{{core}}}); os.execv(sys.argv[1], sys.argv[1:])"
+    return [sys.executable, "-c", program]
+
+
 def test_a_busy_machine_does_not_change_the_verdict() -> None:
     """One core for five: the program needs 0.4 seconds of CPU, gets them in about 2, and may take 0.8 of its own."""
-    core = f"import os, sys; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}}); os.execv(sys.argv[1], sys.argv[1:])"
-    prefix = [sys.executable, "-c", core]
+    prefix = _on_one_core()
     others = [subprocess.Popen([*prefix, sys.executable, "-c", "while 1: pass"]) for _ in range(4)]
     source = b"import time\nwhile time.process_time() < 0.4: pass"
     try:

@@ -38,6 +38,9 @@ COMMON_LIMITS = (
 CPU_MARGIN = 1.25
 """RLIMIT_CPU lies above the limit, which the supervisor's clock keeps: it counts ticks, and is for processes left alone."""
 
+NICE = 10
+"""A container has one core for all: a program that forks a hundred times must not leave its supervisor a hundredth of it."""
+
 
 def settle(in_container: bool) -> None:
     """Prepares this process, which is to be a supervisor, and whatever it starts.
@@ -80,6 +83,7 @@ def enter(bounds: Bounds, uid: Optional[int]) -> None:
         resource.RLIMIT_STACK, bounds.stack_bytes, most
     )  # programs raise it themselves; it is address space, as all memory
     if uid is not None:
+        os.nice(NICE)
         _lower(
             resource.RLIMIT_NPROC, bounds.processes
         )  # counts a user's: only a user of its own has a limit of its own

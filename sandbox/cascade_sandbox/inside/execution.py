@@ -27,7 +27,10 @@ SIGNS_OF_MEMORY = (b"MemoryError", b"std::bad_alloc")
 
 
 class Outcome(NamedTuple):
-    """What a run did; the fields are those of `cascade_sandbox.Result`."""
+    """What a run did; the fields are those of `cascade_sandbox.Result`.
+
+    `peak_bytes` is never below the few MiB that the supervisor had when it forked: the kernel counts them too.
+    """
 
     verdict: str
     exit_code: int

@@ -6,6 +6,7 @@ nothing of the run lives. That makes the check after an ordinary run one system 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -80,14 +81,15 @@ def _alive() -> bool:
 
 def _kill(uid: Optional[int], killer: int) -> None:
     if uid is not None:
-        _kill_user(uid, killer)
-        return
+        try:
+            _kill_user(uid, killer)
+            return
+        except OSError:  # no process left for the killer: then one by one, which takes a few rounds
+            pass
     for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that none forks while others are killed
         for member in members():
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(member.pid, number)
-            except ProcessLookupError:
-                continue
 
 
 def _kill_user(uid: int, killer: int) -> None:
