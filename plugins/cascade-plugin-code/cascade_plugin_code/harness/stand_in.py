@@ -47,8 +47,8 @@ class Solution:
         """Calls a function, or a method of a remote object."""
         request = {
             "call": name,
-            "args": [self._argument(name, value) for value in args],
-            "kwargs": {key: self._argument(name, value) for key, value in kwargs.items()},
+            "args": [self._argument(value) for value in args],
+            "kwargs": {key: self._argument(value) for key, value in kwargs.items()},
         }
         return self._ask(request if of is None else {**request, "of": of})
 
@@ -56,7 +56,7 @@ class Solution:
         """A value, or an attribute of a remote object."""
         return self._ask({"get": name} if of is None else {"get": name, "of": of})
 
-    def _argument(self, name: str, value: Any) -> dict[str, Any]:
+    def _argument(self, value: Any) -> dict[str, Any]:
         return {"object": value._number} if type(value) is Remote else {"value": value}
 
     def _ask(self, request: dict[str, Any]) -> Any:
