@@ -85,6 +85,23 @@ class OwnEngine:
         self._daemon.kill()
         self._daemon.wait()
 
+    def signal(self, number: int) -> None:
+        """Sends a signal to the daemon."""
+        assert self._daemon is not None
+        self._daemon.send_signal(number)
+
+    def pid_of(self, container: str) -> int:
+        """The first process of a container, as this machine counts."""
+        import docker
+
+        client = docker.APIClient(base_url=self.engine.address)
+        try:
+            pid = int(client.inspect_container(container)["State"]["Pid"])
+        finally:
+            client.close()
+        assert pid > 1
+        return pid
+
     def end(self) -> None:
         """Ends it, with all that it started, and removes everything."""
         for process in (self._daemon, self._containerd):
@@ -172,6 +189,26 @@ def test_an_engine_killed_in_the_middle_of_a_batch_makes_no_verdict_wrong(own_en
         assert batch.wrong == []
         assert len(batch.errors) <= 4, batch.errors
     assert own_engine.engine.containers(POOL_LABEL) == []
+
+
+@pytest.mark.parametrize("own_engine", [False], ids=["without live-restore"], indirect=True)
+def test_an_engine_that_hangs_holds_up_nobody_who_has_a_warm_container(own_engine: OwnEngine) -> None:
+    with docker_sandbox(slots=2, engine=own_engine.engine.address, patience=2) as sandbox:
+        until(lambda: sandbox.status()["alive"] == 2, 30)
+        pids = [own_engine.pid_of(one.name) for one in own_engine.engine.containers(POOL_LABEL)]
+        assert sandbox.run(DOUBLE, [Input(b"21")])[0].stdout == b"42\n"
+        own_engine.signal(signal.SIGSTOP)
+        try:
+            os.kill(pids[0], signal.SIGKILL)
+            for _ in range(5):
+                assert sandbox.run(DOUBLE, [Input(b"21")])[0].stdout == b"42\n"
+            os.kill(pids[1], signal.SIGKILL)
+            with pytest.raises(SandboxError, match="no container has been alive for 2 seconds"):
+                sandbox.run(DOUBLE, [Input(b"21")])
+        finally:
+            own_engine.signal(signal.SIGCONT)
+        until(lambda: sandbox.status()["alive"] == 2, 60)
+        assert sandbox.run(DOUBLE, [Input(b"21")])[0].stdout == b"42\n"
 
 
 def test_five_hundred_requests_at_once_are_all_answered_rightly() -> None:

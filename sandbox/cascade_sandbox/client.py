@@ -59,7 +59,8 @@ class DockerSandbox(Sandbox):
         Raises:
             SandboxError: the keeper is gone.
         """
-        return ask(self.address, {"op": "status"})
+        answer = ask(self.address, {"op": "status"})
+        return {key: value for key, value in answer.items() if key != "op"}
 
     def open(self, program: Program, limits: Limits = Limits(), *, private: bool = False) -> Session:
         """See `Sandbox.open`."""

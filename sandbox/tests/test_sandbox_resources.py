@@ -1,55 +1,77 @@
-"""The sandboxes as resources: Docker by default, the weaker one where it is named, and neither in the place of the other."""
+"""The sandboxes as resources of a run: found by name, started once, reached by address, and gone when they are stopped."""
 
+import os
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
-from cascade_sandbox import Input, Program, connect
+from cascade_sandbox import Input, Program, SandboxError, connect
 from cascade_sandbox.engine import Engine
+from cascade_sandbox.process import ProcessSandbox
+from cascade_sandbox.resources import Docker, Process
 
-from cascade_core.errors import ResourceError, SpecError
-from cascade_core.provision import choose, running
+from cascade_core.plugins import Registry
 
-
-def test_docker_is_what_is_taken_where_nothing_is_said() -> None:
-    assert choose("sandbox", {}).name == "docker"
-
-
-def test_without_an_engine_nothing_is_started_in_its_place(tmp_path: Path) -> None:
-    there_is_none = choose("sandbox", {"sandbox": {"docker": {"engine": f"unix://{tmp_path}/docker.sock"}}})
-    with pytest.raises(ResourceError, match="docker.* cannot be started: .*`cascade sandbox doctor` says"):
-        running([there_is_none]).__enter__()
+HELLO = Program("print('hello')")
 
 
-def test_an_image_that_is_not_there_is_never_pulled_and_told_with_its_command(docker_engine: Engine) -> None:
-    absent = choose("sandbox", {"sandbox": {"docker": {"image": "no-such-image-of-ours"}}})
-    with pytest.raises(ResourceError, match="cascade sandbox build.*`cascade sandbox doctor` says"):
-        running([absent]).__enter__()
+def test_both_are_found_by_name_and_docker_is_the_default() -> None:
+    registry = Registry()
+    assert registry.find("resource", "sandbox/docker")[0] is Docker
+    assert registry.find("resource", "sandbox/process")[0] is Process
+    assert Docker.default and not Process.default
 
 
-def test_the_weaker_one_runs_programs_where_it_is_named() -> None:
-    with running([choose("sandbox", {"sandbox": "process"})]) as found, connect(found.addresses["sandbox"]) as sandbox:
-        (result,) = sandbox.run(Program("print(int(input()) + 1)"), [Input(b"1\n")])
-    assert result.stdout == b"2\n"
+def test_the_command_is_found() -> None:
+    assert Registry().find("command", "sandbox")[1].distribution == "cascade-rl"
 
 
-def test_several_clients_reach_the_containers_of_one_run(docker_engine: Engine) -> None:
-    few = choose("sandbox", {"sandbox": {"docker": {"slots": 1}}})
-    with running([few]) as found:
-        address = found.addresses["sandbox"]
-        for _ in range(2):
-            with connect(address) as sandbox:
-                (result,) = sandbox.run(Program("print(int(input()) + 1)"), [Input(b"1\n")])
-            assert result.stdout == b"2\n"
-        found.check()
-    assert not Path(address.removeprefix("unix:")).exists()
+def test_docker_answers_at_its_address_until_it_is_stopped(docker_engine: Engine) -> None:
+    resource = Docker(slots=1)
+    assert not resource.alive()
+    assert resource.describe() == {}
+    address = resource.start()
+    try:
+        assert connect(address).run(HELLO, [Input()])[0].stdout == b"hello\n"
+        assert resource.alive()
+        described = resource.describe()
+        assert described["slots"] == 1
+        assert str(described["image"]).startswith("cascade-sandbox-")
+    finally:
+        resource.stop()
+    resource.stop()
+    assert not resource.alive()
+    assert not Path(address.removeprefix("unix:")).parent.exists()
 
 
-def test_which_sandbox_it_was_is_pinned_and_how_many_places_it_had_is_not() -> None:
-    said = {"docker": {"slots": 3, "memory_mb": 1024}}
-    assert choose("sandbox", {"sandbox": said}).pinned == {"docker": {"memory_mb": 1024}}
-    assert choose("sandbox", {"sandbox": "process"}).pinned == {"process": {}}
+def test_docker_whose_keeper_was_killed_is_not_alive(docker_engine: Engine) -> None:
+    resource = Docker(slots=1)
+    resource.start()
+    try:
+        assert resource._running is not None and resource._running._keeper is not None
+        os.kill(resource._running._keeper.pid, signal.SIGKILL)
+        resource._running._keeper.wait()
+        assert not resource.alive()
+    finally:
+        folder = Path(resource._running.address.removeprefix("unix:")).parent  # type: ignore[union-attr]
+        resource.stop()
+        for container in docker_engine.containers(f"io.cascade-rl.sandbox={folder.name}"):
+            docker_engine.remove(container.name)
+        shutil.rmtree(folder)
 
 
-def test_the_options_are_checked_before_anything_starts() -> None:
-    with pytest.raises(SpecError, match="unknown option 'slot', did you mean 'slots'"):
-        choose("sandbox", {"sandbox": {"docker": {"slot": 3}}})
+def test_docker_that_cannot_start_says_why_and_takes_nothing_else() -> None:
+    resource = Docker(engine="unix:///nowhere/docker.sock")
+    with pytest.raises(SandboxError, match=r"engine at unix:///nowhere/docker\.sock"):
+        resource.start()
+    assert not resource.alive()
+    resource.stop()
+
+
+def test_the_process_sandbox_is_reached_by_its_address() -> None:
+    resource = Process()
+    with connect(resource.start()) as sandbox:
+        assert isinstance(sandbox, ProcessSandbox)
+        assert sandbox.run(HELLO, [Input()])[0].stdout == b"hello\n"
+    resource.stop()
