@@ -142,7 +142,7 @@ def test_a_client_that_hangs_up_in_a_run_leaves_its_place_usable(pool: DockerSan
         sock.close()
         lease._sock.close()  # as the kernel does for a client that is killed
     assert double(pool) == ("ok", b"42\n")
-    until(lambda: pool.status()["idle"] == 2)
+    until(lambda: pool.status()["roles"]["judged"]["idle"] == 2)
     assert pool.status()["recreated"] == before
 
 
