@@ -77,7 +77,7 @@ def test_a_large_input_comes_back_whole(go: Run) -> None:
 def test_cpu_time_decides_and_ends_a_loop(go: Run) -> None:
     result = go("while :; do :; done", cpu_seconds=0.5)
     assert result["verdict"] == "timeout"
-    assert 0.5 <= result["cpu_seconds"] < 1.0
+    assert 0.5 <= result["cpu_seconds"] < 1.8
 
 
 def test_cpu_time_of_children_that_were_waited_for_counts(go: Run) -> None:
@@ -227,17 +227,17 @@ def _on_one_core() -> list[str]:
 
 
 def test_a_busy_machine_does_not_change_the_verdict() -> None:
-    """One core for five: the program needs 0.4 seconds of CPU, gets them in about 2, and may take 0.8 of its own."""
+    """One core for five: the program needs 0.8 seconds of CPU, gets them in about 4, and may take 1.6 of its own."""
     prefix = _on_one_core()
     others = [subprocess.Popen([*prefix, sys.executable, "-c", "while 1: pass"]) for _ in range(4)]
-    source = b"import time\nwhile time.process_time() < 0.4: pass"
+    source = b"import time\nwhile time.process_time() < 0.8: pass"
     try:
         with supervisor("here", prefix=prefix) as place, place.connect() as client:
-            open_program(client, source, PYTHON, cpu_seconds=5, wall_seconds=0.8)
+            open_program(client, source, PYTHON, cpu_seconds=5, wall_seconds=1.6)
             started = time.monotonic()
             result = run(client)
             assert result["verdict"] == "ok", result
-            assert time.monotonic() - started > 0.8
+            assert time.monotonic() - started > 1.6
     finally:
         for other in others:
             other.kill()

@@ -13,7 +13,11 @@ FILES = (
 
 
 class Oom:
-    """The container's count of such kills. Unknown (no file, no container) means none."""
+    """The container's count of such kills. Unknown (no file, no container) means none.
+
+    It is read only after a program was killed, which spares every other run the time; a kill of a child that its parent survived is
+    then counted for the next. What that can change is `failed` into `memory`.
+    """
 
     def __init__(self) -> None:
         self._path = next((path for path in FILES if os.path.exists(path)), None)

@@ -1,8 +1,8 @@
 """One client and its program: open, then any number of runs and conversations, until it closes or hangs up.
 
-Every request is answered by one frame, `error` among them, after which the connection is closed; a conversation is the last thing
-that a client may ask for. While something runs, the only
-thing that is watched of the client is whether it is still there: one that hangs up ends what runs for it.
+Every request is answered by one frame. `error` is the last one: then the connection is closed. A conversation is the last thing that
+a client may ask for. While a program runs, all that is watched of the client is whether it is still there: one that hangs up
+ends what runs for it.
 """
 
 from __future__ import annotations
