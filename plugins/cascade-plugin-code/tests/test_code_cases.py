@@ -39,7 +39,13 @@ def verdict_on(row, address):
     return "accept" if score.value == 1.0 else "reject"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+def case(row):
+    """The row as a parameter; those that use up their time, or sleep, are slow."""
+    uses_time = any(sign in row["input"]["response"] for sign in ("while True", "sleep(", "bytearray"))
+    return pytest.param(row, id=row["id"], marks=[pytest.mark.slow] if uses_time else [])
+
+
+@pytest.mark.parametrize("row", [case(row) for row in ROWS])
 def test_a_hard_case_gets_its_verdict(docker, row):
     assert verdict_on(row, docker.address) == DECIDED.get(row["id"], row["expected"]), row["why"]
     assert not Path(row.get("must_not_exist", "/nowhere/of/ours")).exists()
