@@ -2,14 +2,15 @@
 
 A fence opens with three or more backticks or tildes at the start of a line; after backticks the rest of the line holds no
 backtick, so that code quoted within a sentence opens nothing. It closes with a line of the same character, at least as many,
-and nothing else but an end-of-turn token (`<|im_end|>`). Indentation of the opening line is taken off every line; a closing
+and nothing behind, unless an end-of-turn token (`<|im_end|>`) comes first. Indentation of the opening line is taken off every line; a closing
 fence is indented by at most three columns more than that of a list item around it. A block in a quotation (`> `) ends with it.
 Lines end with LF, CRLF or CR; the program's end with LF. Two slips of models are read as they are meant, where CommonMark reads text:
 an opening fence behind words on its line, if its tag names Python or C++, and a closing one behind the very last line of code.
 
 Which block, where there are several: those whose tag names the task's language come first, then those without a tag, then
 those with a tag that says nothing (```` ```solution ````); of the first kind that occurs, the last block. A block tagged as
-another language, a shell session, an output or data is never the program, and neither is a block without text. A fence that
+another language, a shell session, an output or data is never the program, and neither is a block without text. What is tagged
+as Markdown is read as text with blocks of its own. A fence that
 never closes is an unfinished block and no program; nor is text without any fence, unless `bare` allows both.
 
 Nothing is repaired: no joining of blocks, no unescaping of HTML, no guessing at the end of a program. What this module does
@@ -20,19 +21,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cascade_plugin_code.languages import family, is_known, is_other
 
-_END = r"(?:<\|[^|<>\n]{1,40}\|>|</s>|<eos>|<end_of_turn>)"
+_END = r"(?:<[|｜][^|｜<>\n]{1,40}[|｜]>|</s>|<eos>|<end_of_turn>)"
 _OPENS = re.compile(rf"(?:{_END})?(?P<marks>`{{3,}}(?=[^`]*\Z)|~{{3,}})(?P<info>.*)\Z", re.DOTALL)
-_CLOSES = re.compile(rf"(?P<marks>`{{3,}}|~{{3,}})[ \t]*(?:{_END}[ \t]*)*\Z")
+_CLOSES = re.compile(rf"(?P<marks>`{{3,}}|~{{3,}})[ \t]*(?:\Z|{_END})")
 _OPENS_BEHIND_WORDS = re.compile(r"(?P<marks>`{3,})(?P<info>[A-Za-z0-9+.]{1,20})[ \t]*\Z")
 _QUOTED = re.compile(r"[ \t]{0,3}>[ ]?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?=`{3}|~{3})")
 _LINE = re.compile(r"\r\n|\n|\r")
 _TOKEN_AT_END = re.compile(rf"{_END}\Z")
 _LONGEST_TOKEN = 50
+_MARKDOWN = ("markdown", "md")
 _TAG = re.compile(r"[^\s,:;={}()\[\]]+")
 
 
@@ -63,7 +65,7 @@ def program(answer: str | None, language: str = "python", *, bare: bool = False)
     """
     if answer is None:
         return Extracted(None, "no program: the thought is not finished")
-    found = list(blocks(answer))
+    found = [inner for block in blocks(answer) for inner in _unwrapped(block)]
     complete = [block for block in found if block.closed or bare]
     chosen = _chosen(complete, language)
     if chosen is not None:
@@ -71,6 +73,16 @@ def program(answer: str | None, language: str = "python", *, bare: bool = False)
     if bare and not found and answer.strip():
         return Extracted("\n".join(_LINE.split(_without_tokens(answer))))
     return Extracted(None, f"no program: {_reason(found, complete)}")
+
+
+def _unwrapped(block: Block) -> list[Block]:
+    """The block, or the blocks in it if it is Markdown; the fence that closed it may have been meant for the last of them."""
+    if block.tag not in _MARKDOWN or not block.closed:
+        return [block]
+    inner = list(blocks(block.text))
+    if inner and not inner[-1].closed:
+        inner[-1] = replace(inner[-1], closed=True)
+    return inner or [block]
 
 
 def _chosen(complete: list[Block], language: str) -> Block | None:
