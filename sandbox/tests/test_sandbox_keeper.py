@@ -56,7 +56,7 @@ def double(sandbox: DockerSandbox, program: Program = DOUBLE) -> tuple[str, byte
 
 
 def containers(client: Any, pool: str) -> list[Any]:
-    return list(client.containers.list(all=True, filters={"label": f"{POOL_LABEL}={pool}"}))
+    return list(client.containers.list(all=True, ignore_removed=True, filters={"label": f"{POOL_LABEL}={pool}"}))
 
 
 def running(client: Any, pool: str) -> list[Any]:
