@@ -20,6 +20,7 @@ from .clock import Clock
 from .errors import Trouble
 from .loop import Loop
 from .memory import Oom
+from .pressure import Memory
 
 CHUNK = 1 << 16
 STDERR_BYTES = 4096
@@ -46,6 +47,7 @@ class Place(NamedTuple):
 
     loop: Loop
     oom: Oom
+    memory: Memory
     killer: int
 
 
@@ -64,6 +66,7 @@ class Execution:
         self._stopped: Optional[str] = None
         self._ended = False
         self.clock = Clock(command.bounds)
+        self._memory = place.memory.watch(2 * len(given or b""))  # what came, and the file that it lies in
         self.child: Child = start(command, given)
 
     def run(self) -> Outcome:
@@ -77,7 +80,9 @@ class Execution:
         self._listen()
         try:
             while not self._ended and not self._stopped:
-                self.loop.step(self.clock.until)
+                self.loop.step(min(self.clock.until, self._memory.until))
+                if not self._ended and self._memory.is_up():
+                    self.stop("memory")
                 if not self._ended and self.clock.is_up(self.child.pid):
                     self.stop("timeout")
             return self._finish()

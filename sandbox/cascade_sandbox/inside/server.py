@@ -20,6 +20,7 @@ from .errors import Abandoned, Broken, Trouble
 from .execution import Place
 from .loop import Loop
 from .memory import Oom
+from .pressure import Memory
 from .program import Host
 from .session import Session
 from .users import Users
@@ -60,8 +61,9 @@ def _serve_container(path: str, work: str) -> None:
     if os.geteuid() != 0:
         raise Trouble("the supervisor of a container must be its root")
     settle(in_container=True)
+    os.chmod(work, 0o711)  # some engines give a tmpfs the mode of the folder beneath it
     users, loop = Users(), Loop()
-    host = Host(Place(loop, Oom(), users.killer), work, users)
+    host = Host(Place(loop, Oom(), Memory(True), users.killer), work, users)
     for name in os.listdir(work):  # of a supervisor that ended in the middle of a run
         folder.remove(os.path.join(work, name))
     _serve(Door(path, loop, users), host)
@@ -70,7 +72,7 @@ def _serve_container(path: str, work: str) -> None:
 def _serve_here(path: str, work: str) -> None:
     settle(in_container=False)
     loop = Loop()
-    host = Host(Place(loop, Oom(), 0), work, None)
+    host = Host(Place(loop, Oom(), Memory(False), 0), work, None)
     loop.add(0, select.POLLIN, _stdin_ended)
     try:
         door = Door(path, loop, None)
