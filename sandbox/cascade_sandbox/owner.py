@@ -1,7 +1,7 @@
 """Whose a container or a folder is: `Owner`, the process that made it, told apart from any later process of the same number.
 
 A process is its number, the time it started, the boot and the namespace of process numbers. What this machine cannot judge, such
-as an owner in another namespace or on another machine that uses the same engine, counts as alive: it is never cleaned up.
+as an owner of another user, in another namespace or on another machine that uses the same engine, counts as alive: it is never cleaned up.
 
 Linux only: it reads /proc.
 """
@@ -36,8 +36,9 @@ OWNER_FILE = "owner"
 
 @dataclass(frozen=True)
 class Owner:
-    """A process, as told by its number, start time in clock ticks, boot, namespace of process numbers, and host name."""
+    """A process, as told by its user, number, start time in clock ticks, boot, namespace of process numbers, and host name."""
 
+    uid: int
     pid: int
     start: int
     boot: str
@@ -53,6 +54,8 @@ class Owner:
     def is_gone(self) -> bool:
         """Whether this process has certainly ended."""
         here = owner()
+        if here.uid not in (0, self.uid):
+            return False  # /proc may hide the processes of others
         if self.boot != here.boot:
             return self.host == here.host  # this machine has been started anew since then
         return self.namespace == here.namespace and _start(self.pid) != self.start
@@ -63,7 +66,7 @@ def owner() -> Owner:
     pid = os.getpid()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     namespace = Path("/proc/self/ns/pid").readlink().name
-    return Owner(pid, _start(pid) or 0, boot, namespace, socket.gethostname())
+    return Owner(os.geteuid(), pid, _start(pid) or 0, boot, namespace, socket.gethostname())
 
 
 def new_folder() -> Path:
@@ -96,7 +99,7 @@ def read_owner(text: str) -> Owner | None:
         found = Owner(**fields)
     except (ValueError, TypeError):
         return None
-    kinds = {"pid": int, "start": int, "boot": str, "namespace": str, "host": str}
+    kinds = {"uid": int, "pid": int, "start": int, "boot": str, "namespace": str, "host": str}
     return found if all(type(getattr(found, name)) is kind for name, kind in kinds.items()) else None
 
 
