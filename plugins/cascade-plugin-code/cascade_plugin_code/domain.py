@@ -12,22 +12,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
+from random import Random
 from typing import Any, ClassVar, Literal
 
 from cascade_sandbox import Limits, Sandbox, SandboxError
 
-from cascade_core import Benchmark, Domain, Response, Score, Task
+from cascade_core import Benchmark, Demonstration, Domain, Response, Score, Task
 from cascade_core.domain import Message
 from cascade_core.errors import TaskError, UsageError
+from cascade_core.nearest import suggestion
 from cascade_core.sources import OnBadRow, is_held_out
-from cascade_plugin_code import exam, extraction, files
+from cascade_plugin_code import exam, extraction, files, formats
 from cascade_plugin_code.exam import Exam
 from cascade_plugin_code.extraction import Extracted
 from cascade_plugin_code.measure import Measured
 from cascade_plugin_code.problems import Problem
+from cascade_plugin_code.prompting import INSTRUCTION, prompt
 from cascade_plugin_code.report import Report, explained
+from cascade_plugin_code.tiny import SOURCE as GENERATED
+from cascade_plugin_code.tiny import Tiny
 
-INSTRUCTION = "{problem}\n\nReason step by step, then give the whole program in one ```{language} block."
 EVERY_TEST = "every_test"
 
 
@@ -39,8 +43,11 @@ class CodeDomain(Domain):
         data: JSONL or Parquet files, or hub data sets (`name@configuration:split`), to train on.
         eval_data: the same to evaluate on: one source, or several by name, each a benchmark of that name. Without it one problem in five
             of `data` is held out.
+        format: of the rows: `own`, `taco`, `apps`, `livecodebench`, `humaneval`, `deepcoder`, or `auto`, which sees it from their fields.
         on_bad_row: `fail` stops at a row of a file that is no problem, `skip` leaves it out and logs how many.
-        template: how a problem becomes a prompt; `{problem}` stands for it, `{language}` for the language.
+        generator: instead of `data`: `{level: tiny}`, small tasks for a tiny model, see `tiny`.
+        template: how a problem becomes a prompt, see `prompting`. By default it says how the program is called, its limits and
+            its language; the generator's problems are their own prompts.
         language: that of tasks that do not say one.
         program: `fenced` judges the last complete fenced block, `bare` also an unclosed one and an answer without any.
         scoring: `all-or-nothing` is 1 if every test passes, `fraction` the share of tests that do.
@@ -57,8 +64,10 @@ class CodeDomain(Domain):
 
     data: str | list[str] = ""
     eval_data: str | list[str] | dict[str, str] = ""
+    format: str = formats.AUTO
     on_bad_row: OnBadRow = "fail"
-    template: str = INSTRUCTION
+    generator: dict[str, Any] = field(default_factory=dict)
+    template: str | None = None
     language: str = "python"
     program: Literal["fenced", "bare"] = "fenced"
     scoring: Literal["all-or-nothing", "fraction"] = "all-or-nothing"
@@ -73,7 +82,13 @@ class CodeDomain(Domain):
                 "options of domain 'code': 'program' must be 'fenced' or 'bare' and 'scoring' 'all-or-nothing' or 'fraction', "
                 f"found {self.program!r} and {self.scoring!r}"
             )
-        if "{problem}" not in self.template:
+        if self.format not in (known := (formats.AUTO, *formats.FORMATS)):
+            raise UsageError(
+                f"option 'format' of domain 'code' is {self.format!r}{suggestion(str(self.format), known)}"
+            )
+        if self.data and self.generator:
+            raise UsageError("domain 'code' takes 'data' or a 'generator', found both")
+        if self.template is not None and "{problem}" not in self.template:
             raise UsageError(f"option 'template' of domain 'code' must contain {{problem}}, found {self.template!r}")
         if self.eval_samples < 1 or (self.eval_limit is not None and self.eval_limit < 1):
             raise UsageError(
@@ -83,30 +98,40 @@ class CodeDomain(Domain):
             self._limits = exam.limits(self.limits, Limits())
         except TaskError as cause:
             raise UsageError(f"option 'limits' of domain 'code': {cause}") from cause
+        self._generator = Tiny.read(self.generator) if self.generator else None
         self._address: str | None = None
         self._sandbox: Sandbox | None = None
 
     # --- problems -----------------------------------------------------------------------------------------------
     def tasks(self, split: str, seed: int) -> Iterable[Task]:
-        """Tasks of `train`, `test`, or of one benchmark by its name; files are gone through in their order."""
-        return (self._task(problem, split) for problem in self._problems(split))
+        """Tasks of `train`, `test`, or of one benchmark by its name.
 
-    def _problems(self, split: str) -> Iterator[Problem]:
+        Files are gone through in their order, the generator's training tasks come in one drawn from the seed.
+        """
+        return (self._task(problem, split) for problem in self._problems(split, seed))
+
+    def _problems(self, split: str, seed: int) -> Iterator[Problem]:
         named = self._benchmark_sources()
         if split in named:
-            return files.problems(named[split], self.on_bad_row)
+            return self._read_files(named[split])
         if split not in ("train", "test"):
             raise UsageError(f"split must be 'train', 'test' or a benchmark of 'eval_data', found {split!r}")
         every = [source for sources in named.values() for source in sources]
         if split == "test" and named:
-            return files.problems(every, self.on_bad_row)
-        if not self.data:
-            raise UsageError(f"domain 'code' has no problems of the split {split!r}: set 'data' or 'eval_data'")
-        problems = files.problems(_listed(self.data), self.on_bad_row)
+            return self._read_files(every)
+        if not self.data and self._generator is None:
+            raise UsageError(f"domain 'code' has no problems of the split {split!r}: set 'data' or 'generator'")
+        if self._generator is not None:
+            problems = self._generator.problems(split, seed)
+        else:
+            problems = self._read_files(_listed(self.data))
         if named:
-            held_out = {problem.text for problem in files.problems(every, self.on_bad_row)}
+            held_out = {problem.text for problem in self._read_files(every)}
             return (problem for problem in problems if problem.text not in held_out)
         return (problem for problem in problems if is_held_out(problem.text) == (split == "test"))
+
+    def _read_files(self, sources: Sequence[str]) -> Iterator[Problem]:
+        return files.problems(sources, self.on_bad_row, self.format)
 
     def _benchmark_sources(self) -> dict[str, list[str]]:
         if isinstance(self.eval_data, Mapping):
@@ -114,15 +139,15 @@ class CodeDomain(Domain):
         return {"test": _listed(self.eval_data)} if self.eval_data else {}
 
     def _task(self, problem: Problem, split: str) -> Task:
-        language = str(problem.answer.get("language", self.language))
-        text = self.template.replace("{language}", language).replace("{problem}", problem.text)
-        prompt: str | list[Message] = text
+        template = self.template or ("{problem}" if self._generator else INSTRUCTION)
+        text = prompt(template, problem.text, problem.answer, language=self.language, usual=self._limits)
+        asked: str | list[Message] = text
         if problem.turns:
-            prompt = [*problem.turns[:-1], Message(role="user", content=text)]
+            asked = [*problem.turns[:-1], Message(role="user", content=text)]
         meta = {**problem.meta, **({"solution": problem.solution} if problem.solution else {})}
         if split != "train":
             meta[EVERY_TEST] = True
-        return Task(problem.id, prompt, dict(problem.answer), source=problem.source, meta=meta)
+        return Task(problem.id, asked, dict(problem.answer), source=problem.source, meta=meta)
 
     # --- verdicts -----------------------------------------------------------------------------------------------
     def open(self, resources: Mapping[str, str]) -> None:
@@ -193,11 +218,24 @@ class CodeDomain(Domain):
 
     # --- data ---------------------------------------------------------------------------------------------------
     def reference(self, task: Task) -> str | None:
-        """The known solution in a fenced block."""
+        """The known solution in a fenced block; with `program: bare` the solution itself."""
         solution = task.meta.get("solution")
-        return (
-            None if not isinstance(solution, str) else fenced(solution, str(task.answer.get("language", self.language)))
-        )
+        return self._answer(task, solution) if isinstance(solution, str) else None
+
+    def _answer(self, task: Task, solution: str) -> str:
+        """An answer that is read back as exactly this program."""
+        if self.program == "bare" and not any(extraction.blocks(solution)):
+            return solution
+        return fenced(solution, str(task.answer.get("language", self.language)))
+
+    def demonstrations(self, split: str, seed: int) -> Iterable[Demonstration]:
+        """Known solutions; of the generator's, a share of `noise` is spoilt."""
+        rng = Random(f"demonstrations {split} {seed}")
+        for task in self.tasks(split, seed):
+            if self._generator is not None and task.source == GENERATED:
+                yield Demonstration(task, self._answer(task, self._generator.demonstrated(task.id, rng)))
+            elif (known := self.reference(task)) is not None:
+                yield Demonstration(task, known)
 
     def benchmarks(self) -> Sequence[Benchmark]:
         """One a name of `eval_data`, else the held-out part: `test`; each also reports the share of tests passed."""

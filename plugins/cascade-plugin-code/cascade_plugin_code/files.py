@@ -1,74 +1,84 @@
-"""Problems from JSONL and Parquet files and from data sets of a hub, in the format of this package.
+"""Problems from JSONL and Parquet files and from data sets of a hub, each statement once.
 
-A row has `prompt` (a text, or a chat that ends with the user's turn), `answer` (as `exam` describes it; JSON text is read), and may
-have `id`, `source` and `solution`, a program that passes. What a source may be: `cascade_core.sources`. A row without a prompt, or
-with an answer that is broken, stops the loading with file and line, or is left out. A problem that comes again is left out.
+What a source may be: `cascade_core.sources`; what a row may be: `formats`. A row that is no problem stops the loading with file and
+line, or is left out. A problem that its tests cannot judge (interactive, or with many right answers and no special judge) is always
+left out; the log says once how many there were, and why.
 """
 
 from __future__ import annotations
 
-import json
+import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cascade_core.domain import Message
-from cascade_core.errors import TaskError, UsageError
-from cascade_core.sources import OnBadRow, digest, load
-from cascade_plugin_code import exam
-from cascade_plugin_code.problems import Problem
+from cascade_core.errors import UsageError
+from cascade_core.sources import SUFFIXES, OnBadRow, digest, load
+from cascade_plugin_code import formats
+from cascade_plugin_code.problems import Omitted, Problem
+
+_log = logging.getLogger(__name__)
+_told: set[tuple[str, tuple[tuple[str, int], ...]]] = set()  # a source is loaded many times in a run, and told of once
 
 
-def problems(sources: Sequence[str], on_bad_row: OnBadRow = "fail") -> Iterator[Problem]:
+def problems(sources: Sequence[str], on_bad_row: OnBadRow = "fail", name: str = formats.AUTO) -> Iterator[Problem]:
     """The problems of all sources, in order, each statement once.
 
+    Args:
+        name: the format, one of `formats.FORMATS`, or `auto`.
+
     Raises:
-        UsageError: a source cannot be opened, or (unless bad rows are skipped) a row is no problem.
+        UsageError: a source cannot be opened, a row is no problem (unless bad rows are skipped), or all of them are left out.
     """
     texts: set[str] = set()
     ids: set[str] = set()
     for source in sources:
-        for problem in load(source, partial(_problem, source=source), on_bad_row):
+        for problem in _of(source, on_bad_row, name):
             if problem.text in texts:
                 continue
             texts.add(problem.text)
             if problem.id in ids:
-                problem = Problem(**{**problem.__dict__, "id": f"{problem.id}-{digest(problem.text)}"})
+                problem = replace(problem, id=f"{problem.id}-{digest(problem.text)}")
             ids.add(problem.id)
             yield problem
 
 
-def _problem(row: Mapping[str, Any], where: str, source: str) -> Problem:
-    text, turns = _prompt(row.get("prompt"), where)
-    answer: Any = row.get("answer")
+def _of(source: str, on_bad_row: OnBadRow, name: str) -> Iterator[Problem]:
+    left_out: Counter[str] = Counter()
+    made = 0
     try:
-        answer = json.loads(answer) if isinstance(answer, str) else answer
-        exam.read(answer)
-    except (TaskError, ValueError, RecursionError) as cause:
-        raise UsageError(f"{where}: {cause}") from cause
-    solution = row.get("solution")
-    return Problem(
-        id=digest(text) if row.get("id") is None else str(row["id"]),
-        text=text,
-        answer=dict(answer),
-        source=str(row.get("source") or Path(source).stem),
-        turns=turns,
-        solution=solution if isinstance(solution, str) else "",
-    )
+        for found in load(source, partial(_read, source=_name(source), name=name), on_bad_row):
+            if isinstance(found, Omitted):
+                left_out[found.reason] += 1
+                continue
+            made += 1
+            yield found
+    finally:  # also where whoever calls has enough
+        _tell(source, made, left_out)
+    if left_out and not made:
+        raise UsageError(f"no problem of {source} can be judged: {_counted(left_out)}")
 
 
-def _prompt(prompt: Any, where: str) -> tuple[str, tuple[Message, ...]]:
-    """The statement, and the turns it came in."""
-    if isinstance(prompt, str) and prompt.strip():
-        return prompt, ()
-    if isinstance(prompt, list) and prompt and all(_is_turn(turn) for turn in prompt) and prompt[-1]["role"] == "user":
-        turns = tuple(Message(role=turn["role"], content=turn["content"]) for turn in prompt)
-        return turns[-1]["content"], turns
-    raise UsageError(
-        f"{where}: 'prompt' must be a text or a chat that ends with a user's turn, found {str(prompt)[:60]!r}"
-    )
+def _read(row: Mapping[str, Any], where: str, source: str, name: str) -> Problem | Omitted:
+    return formats.read(row, where, source, name)
 
 
-def _is_turn(turn: Any) -> bool:
-    return isinstance(turn, Mapping) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
+def _name(source: str) -> str:
+    """What problems are said to be from: a file's name without its ending, a data set's whole name."""
+    path = Path(source)
+    return path.stem if path.suffix in SUFFIXES else source
+
+
+def _tell(source: str, made: int, left_out: Counter[str]) -> None:
+    told = (source, tuple(sorted(left_out.items())))
+    if left_out and told not in _told:
+        _told.add(told)
+        total = made + left_out.total()
+        _log.warning("%s: %d of %d problems left out: %s", source, left_out.total(), total, _counted(left_out))
+
+
+def _counted(left_out: Counter[str]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))

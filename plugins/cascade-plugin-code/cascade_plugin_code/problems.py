@@ -14,7 +14,7 @@ class Problem:
     """One problem with its tests.
 
     `text` is the statement, `turns` the chat it came in, if it did. `answer` is as `exam` describes it. `solution` is a program that
-    passes, `""` if none is known.
+    passes, `""` if none is known, and `others` are more of them.
     """
 
     id: str
@@ -23,4 +23,12 @@ class Problem:
     source: str
     turns: tuple[Message, ...] = ()
     solution: str = ""
+    others: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Omitted:
+    """A row that is a problem of its format, but one that its tests cannot judge; `reason` in words for people."""
+
+    reason: str

@@ -22,6 +22,7 @@ from cascade_core.nearest import suggestion
 from cascade_core.sources import is_held_out
 from cascade_plugin_code.problems import Problem
 
+SOURCE = "generated-tiny"
 READS = "a,b=map(int,input().split());"
 INPUTS = ((7, 2), (-4, 6), (3, 5), (11, 11))
 _OPERATIONS: Mapping[str, tuple[str, Callable[[int, int], int]]] = {
@@ -155,4 +156,4 @@ def _problem(recipe: Recipe) -> Problem:
         {"stdin": f"{a} {b}\n", "stdout": f"{result}\n"} for (a, b), result in zip(INPUTS, recipe.results, strict=True)
     ]
     answer = {"kind": "stdin", "language": "python", "tests": tests}
-    return Problem(recipe.id, recipe.prompt, answer, "generated-tiny", solution=recipe.program)
+    return Problem(recipe.id, recipe.prompt, answer, SOURCE, solution=recipe.program)

@@ -19,6 +19,7 @@ from cascade_core.testing import check_domain
 
 ANSWER = {"kind": "stdin", "tests": [{"stdin": "2 3\n", "stdout": "5\n"}]}
 ADD = "print(sum(map(int, input().split())))"
+WANTED = "The program reads standard input and writes standard output."
 
 
 def row(number, **more):
@@ -74,7 +75,8 @@ def test_problems_become_tasks_with_a_prompt_and_a_reference(tmp_path):
     train, test = list(domain.tasks("train", 0)), list(domain.tasks("test", 0))
     assert len(train) + len(test) == 40 and len(test) > 2
     text = f"Add two numbers, variant {train[0].id[1:]}."
-    assert train[0].prompt == INSTRUCTION.replace("{problem}", text).replace("{language}", "python")
+    wanted = {"problem": text, "wanted": WANTED, "language": "python", "seconds": "10", "memory_mb": "512"}
+    assert train[0].prompt == INSTRUCTION.format(**wanted)
     assert domain.reference(train[0]) == f"```python\n{ADD}\n```"
     assert {task.meta.get("every_test") for task in train} == {None}
     assert {task.meta.get("every_test") for task in test} == {True}
