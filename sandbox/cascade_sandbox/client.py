@@ -26,6 +26,17 @@ from cascade_sandbox.languages import LANGUAGES, Language
 from cascade_sandbox.lease import ask
 from cascade_sandbox.seat import DockerSession, Seat, twice
 
+# fmt: off
+GUARANTEES = frozenset(
+    (
+        "cpu", "wall", "memory", "memory-of-all", "output", "pipes",
+        "orphans", "forks", "disk", "files", "folders", "program",
+        "supervisor", "network", "privileges", "kernel", "ipc", "private",
+    )
+)
+# fmt: on
+"""What a program in a container cannot do; `check.PROPERTIES` says what each means."""
+
 _START_SECONDS = 180.0
 _END_SECONDS = 30.0
 
@@ -39,7 +50,7 @@ class DockerSandbox(Sandbox):
     """
 
     name: ClassVar[str] = "docker"
-    guarantees: ClassVar[frozenset[str]] = frozenset()
+    guarantees: ClassVar[frozenset[str]] = GUARANTEES
 
     def __init__(self, address: str, keeper: subprocess.Popen[bytes] | None = None, *, check: bool = True) -> None:
         self.address = address
