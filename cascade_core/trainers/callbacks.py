@@ -16,6 +16,9 @@ from typing import Any
 
 from cascade_core.pretrained import quiet_bars
 
+# Between two looks of TensorBoard's thread at the clock. A Ctrl-C in the middle of waking that thread (in `Condition.notify`, after
+# the release and before the waiter is forgotten) takes the next wake-up with it, which is the one that ends it: so long it then lasts.
+_FLUSH_SECONDS = 2
 _TALKERS = ("transformers", "trl", "accelerate", "datasets", "torch", "py.warnings")
 
 
@@ -58,7 +61,7 @@ class Board:
     def __init__(self, folder: Path, step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer: Any = SummaryWriter(str(folder), purge_step=step)
+        self._writer: Any = SummaryWriter(str(folder), purge_step=step, flush_secs=_FLUSH_SECONDS)
 
     def write(self, step: int, numbers: Mapping[str, Any]) -> None:
         """One scalar per number."""
