@@ -22,7 +22,7 @@ from cascade_sandbox.owner import POOL_LABEL
 
 DOUBLE = Program("print(2 * int(input()))")
 SLOW = Program(
-    "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass\nprint(2 * int(input()))"
+    "import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass\nprint(2 * int(input()))"
 )
 PARENT = """
 import sys, time
@@ -59,11 +59,16 @@ def containers(client: Any, pool: str) -> list[Any]:
     return list(client.containers.list(all=True, ignore_removed=True, filters={"label": f"{POOL_LABEL}={pool}"}))
 
 
-def running(client: Any, pool: str) -> list[Any]:
-    """The containers in which a judged program runs."""
-    return [
-        one for one in containers(client, pool) if any("main.py" in " ".join(row) for row in one.top()["Processes"])
-    ]
+def running(client: Any, pool: str) -> Any:
+    """The container in which a program runs, as soon as there is one."""
+    found: list[Any] = []
+
+    def look() -> bool:
+        found.extend(one for one in containers(client, pool) if "main.py" in str(one.top()["Processes"]))
+        return bool(found)
+
+    until(look)
+    return found[0]
 
 
 def in_background(function: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
@@ -84,9 +89,9 @@ def test_a_container_that_is_killed_in_a_run_costs_one_retry(client: Any, docker
     with docker_sandbox(slots=2) as sandbox:
         pool = sandbox.status()["pool"]
         until(lambda: sandbox.status()["alive"] == 2)
+        assert double(sandbox) == ("ok", b"42\n")
         thread, found = in_background(lambda: double(sandbox, SLOW))
-        until(lambda: bool(running(client, pool)))
-        running(client, pool)[0].kill()
+        running(client, pool).kill()
         thread.join(60)
         assert found == [("ok", b"42\n")]
         until(lambda: sandbox.status()["idle"] == 2)
@@ -98,8 +103,9 @@ def test_containers_that_all_die_at_once_cost_one_retry(client: Any, docker_engi
     with docker_sandbox(slots=2) as sandbox:
         pool = sandbox.status()["pool"]
         until(lambda: sandbox.status()["alive"] == 2)
+        assert double(sandbox) == ("ok", b"42\n")
         thread, found = in_background(lambda: double(sandbox, SLOW))
-        until(lambda: bool(running(client, pool)))
+        running(client, pool)
         pids = [client.api.inspect_container(one.id)["State"]["Pid"] for one in containers(client, pool)]
         assert len(pids) == 2 and all(pid > 1 for pid in pids)
         for pid in pids:
