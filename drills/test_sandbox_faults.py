@@ -20,7 +20,7 @@ from cascade_sandbox import Input, Limits, Program, SandboxError, docker_sandbox
 from cascade_sandbox.client import DockerSandbox
 from cascade_sandbox.engine import Engine
 from cascade_sandbox.owner import POOL_LABEL
-from cascade_sandbox.testing import require_engine
+from cascade_sandbox.testing import give_up, require_engine
 
 DOUBLE = Program("print(2 * int(input()))")
 PARENT = """
@@ -122,6 +122,8 @@ class OwnEngine:
 def own_engine(request: pytest.FixtureRequest) -> Iterator[OwnEngine]:
     """An engine with an image, for this test alone."""
     require_engine()
+    if os.geteuid() != 0 or not all(map(shutil.which, ("dockerd", "containerd", "unshare"))):
+        give_up("an engine of its own needs root, dockerd, containerd and unshare")
     folder = Path(tempfile.mkdtemp(prefix="own-engine-", dir="/tmp"))
     own = OwnEngine(folder, live_restore=request.param)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+from typing import NoReturn
 
 from cascade_sandbox import images
 from cascade_sandbox.engine import Engine
@@ -16,14 +17,17 @@ from cascade_sandbox.errors import SandboxError
 
 def require_engine(kind: str = "python") -> Engine:
     """An engine that has the image of that kind; skips the test that calls it, or fails it where CI is `true`."""
+    found = _engine(kind)
+    return found if isinstance(found, Engine) else give_up(found)
+
+
+def give_up(why: str) -> NoReturn:
+    """Skips the test that calls it, with the reason; fails it where CI is `true`."""
     import pytest
 
-    found = _engine(kind)
-    if isinstance(found, Engine):
-        return found
     if os.environ.get("CI") == "true":
-        pytest.fail(f"CI must have the Docker sandbox: {found}", pytrace=False)
-    pytest.skip(f"no Docker sandbox here: {found}")
+        pytest.fail(f"CI must have the Docker sandbox: {why}", pytrace=False)
+    pytest.skip(f"no Docker sandbox here: {why}")
 
 
 @functools.cache
