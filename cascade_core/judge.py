@@ -83,13 +83,14 @@ class Judge:
 
     Args:
         seed: of the stage; the control's permutation depends on it, the stage's name and the step alone.
-        folder: the stage's folder; rollouts go to `rollouts/` in it.
+        folder: the stage's folder; rollouts go to `rollouts/` in it. `None` stores nothing.
         max_error_rate: the share of a domain's samples that may fail to be judged.
     """
 
-    def __init__(self, scorer: Scorer, stage: Stage, seed: int, folder: Path, max_error_rate: float) -> None:
+    def __init__(self, scorer: Scorer, stage: Stage, seed: int, folder: Path | None, max_error_rate: float) -> None:
         self._scorer, self._stage, self._seed = scorer, stage, seed
-        self._rollouts, self._max_error_rate = folder / "rollouts", max_error_rate
+        self._rollouts = folder / "rollouts" if folder else None
+        self._max_error_rate = max_error_rate
         self._failures: dict[str, _Failures] | None = None
         self._handed: Handed = {}
 
@@ -148,7 +149,8 @@ class Judge:
             for sample, advantage in zip(group, found, strict=True):
                 sample.advantage = advantage
         judged = [_row(sample) for sample in samples]
-        write(self._rollouts / f"step-{step:05d}.jsonl", ({**row, "step": step} for row in judged))
+        if self._rollouts:
+            write(self._rollouts / f"step-{step:05d}.jsonl", ({**row, "step": step} for row in judged))
         self._check(step, samples)
         times = {**_times(samples, start), "verify_seconds": round(seconds, 3)}
         return Judged(judged, {**_metrics(samples, groups.values()), **times})
@@ -204,12 +206,15 @@ class Judge:
             if enough and seen.failed > self._max_error_rate * seen.total:
                 raise TooManyFailures(
                     f"{seen.failed} of the last {seen.total} samples of domain {domain!r} could not be judged"
-                    f" (allowed: {self._max_error_rate:.1%}); {_commonest(errors)}; see {self._rollouts}"
+                    f" (allowed: {self._max_error_rate:.1%}); {_commonest(errors)}"
+                    + (f"; see {self._rollouts}" if self._rollouts else "")
                 )
 
     def _remembered(self, step: int, size: int) -> dict[str, _Failures]:
         """The failures of the steps before, where an earlier process judged them: a kill does not reset the count."""
         failures: dict[str, _Failures] = {}
+        if not self._rollouts:
+            return failures
         for earlier in range(max(0, step - 1 - _WINDOW // max(1, size)), step):
             path = self._rollouts / f"step-{earlier:05d}.jsonl"
             rows = list(read(path)) if path.exists() else []

@@ -19,6 +19,9 @@ HEAVY = (
     "datasets",
     "numpy",
     "plotly",
+    "starlette",
+    "uvicorn",
+    "prometheus_client",
 )
 LIMIT_SECONDS = 0.4
 CASCADE = [sys.executable, "-c", "from cascade_core.cli import main; main()"]
@@ -51,6 +54,7 @@ def command(*arguments: str) -> str:
         "from cascade_core.plugins import registry; [p for p in registry().plugins]",
         command("--help"),
         command("run", "--help"),
+        command("serve", "--help"),
         command("plugins"),
         command("plugins", "--json"),
         command("--version"),

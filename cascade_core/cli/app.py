@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cascade_core.cli import audit, check, compare, diff, explain, new, plan, plugins, report, run, schema, score
+from cascade_core.cli import audit, check, compare, diff, explain, new, plan, plugins, report, run, schema, score, serve
 from cascade_core.cli import eval as evaluation
 from cascade_core.errors import CascadeError, PluginBroken, UsageError
 
@@ -157,6 +157,7 @@ app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("report")(report.report)
 app.command("score")(score.score)
+app.command("serve")(serve.serve)
 app.command("eval")(evaluation.evaluate)
 app.command("compare")(compare.compare)
 app.command("diff")(diff.diff)

@@ -1,0 +1,254 @@
+"""The endpoints, as a Starlette application: what is asked, of whom, and how a refusal looks.
+
+    POST /score        {"rows": [row, …]} → {"scores": [{value, reward?, note?, metrics?, error?}, …]}
+    POST /rewards      {"rows": [row, …], "group"?, "batch"?: {"id", "groups"}, "settings"?} → rewards and advantages
+    POST /get_reward   OpenRLHF's shape
+    POST /slot, /sample, GET /stage    the steps of a stage, where one is served
+    GET  /domains /health /metrics
+
+Every answer but that of `/metrics` is one JSON object; a refusal has `error` (one sentence), and `field`, `found` and `allowed` where a field
+is wrong. Nothing that a request holds ends the service: what was not foreseen is told as status 500, and on standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from cascade_core.domain import Score
+from cascade_core.rows import score_json
+from cascade_core.scoring import Scorer
+from cascade_core.serve import reward
+from cascade_core.serve.access import Access
+from cascade_core.serve.desk import Desk, Held
+from cascade_core.serve.groups import Groups
+from cascade_core.serve.index import Index
+from cascade_core.serve.inflight import Inflight
+from cascade_core.serve.metrics import Metrics
+from cascade_core.serve.rollout import Rollouts
+from cascade_core.serve.watch import Watch
+from cascade_core.serve.wire import Refused, a_list, a_row, an_object, dump, parse
+
+Handler = Callable[["Service", Any], Awaitable[dict[str, Any]]]
+
+
+def say(line: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"cascade: {line}\n".encode("utf-8", "backslashreplace").decode())
+    sys.stderr.flush()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one service may hold.
+
+    Times are in seconds. `unjudged` is the number that `/get_reward` gives for a sample that could not be judged; `None` is JSON's null.
+    """
+
+    most_rows: int = 16_384
+    body_mib: int = 16
+    kept: int = 100_000
+    kept_seconds: float = 3600.0
+    slow_seconds: float = 60.0
+    batch_seconds: float = 600.0
+    unjudged: float | None = None
+
+
+@dataclass
+class Service:
+    """What the endpoints share; made inside the event loop that serves."""
+
+    scorer: Scorer
+    index: Index = field(default_factory=Index)
+    limits: Limits = field(default_factory=Limits)
+    access: Access = field(default_factory=Access)
+    needs_batch: frozenset[str] = frozenset()
+    rollouts: Callable[[], Rollouts] | None = None
+    say: Callable[[str], None] = say
+
+    def begin(self) -> None:
+        """Makes what belongs to the event loop."""
+        self.metrics = Metrics()
+        self.inflight = Inflight(self.limits.kept, self.limits.kept_seconds)
+        most_bytes = 64 * self.limits.body_mib * 2**20
+        self.desk = Desk(
+            self.scorer, self.inflight, self.metrics, most_rows=self.limits.most_rows, most_bytes=most_bytes
+        )
+        self.watch = Watch(self.inflight, self.metrics, self.limits.slow_seconds, self.say)
+        self.groups = Groups(self.scorer, self.needs_batch, self.limits.batch_seconds)
+        self.stage = self.rollouts() if self.rollouts else None
+
+
+async def _score(service: Service, data: Any) -> dict[str, Any]:
+    given = a_list(an_object(data, ("rows",)).get("rows"), "body.rows")
+    domains = service.scorer.domains
+    rows = [a_row(row, f"body.rows[{number}]", domains, service.index) for number, row in enumerate(given)]
+    return {"scores": [score_json(score) for score in await service.desk.scores(rows)]}
+
+
+async def _rewards(service: Service, data: Any) -> dict[str, Any]:
+    return await service.groups.rewards(data, service.index)
+
+
+async def _get_reward(service: Service, data: Any) -> dict[str, Any]:
+    read = reward.read(data, service.scorer.domains, service.index)
+    rows = [row for sample in read if not isinstance(sample, Score) for row in sample]
+    found = iter(await service.desk.scores(rows))
+    samples = [one if isinstance(one, Score) else reward.best([next(found) for _ in one]) for one in read]
+    return reward.answer(samples, service.limits.unjudged)
+
+
+async def _slot(service: Service, data: Any) -> dict[str, Any]:
+    return _stage(service).slot(data)
+
+
+async def _sample(service: Service, data: Any) -> dict[str, Any]:
+    return await _stage(service).sample(data)
+
+
+async def _stage_status(service: Service, data: Any) -> dict[str, Any]:
+    after = data.get("after", "-1")
+    if not after.removeprefix("-").isdecimal():
+        raise Refused("after must be a step", field="after", found=after, allowed="a whole number")
+    return _stage(service).status(int(after[:12]))
+
+
+async def _domains(service: Service, data: Any) -> dict[str, Any]:
+    return {
+        "domains": {
+            name: {"plugin": ref.name, "distribution": ref.distribution, "version": ref.version, "lane": ref.lane}
+            | {"needs_batch": name in service.needs_batch, "tasks": service.index.count(name)}
+            for name, ref in service.scorer.domains.items()
+        }
+    }
+
+
+async def _health(service: Service, data: Any) -> dict[str, Any]:
+    stopped = service.stage.stopped if service.stage else ""
+    return {
+        "status": "stopped" if stopped else "ok",
+        "version": version("cascade-rl"),
+        "waiting": len(service.inflight),
+        "slow": len(service.watch.slow()),
+    }
+
+
+async def _slow(service: Service, data: Any) -> dict[str, Any]:
+    return {"slow": service.watch.slow()}
+
+
+def _stage(service: Service) -> Rollouts:
+    if service.stage is None:
+        raise Refused("no stage is served here", status=404)
+    return service.stage
+
+
+async def _body(request: Request, held: Held, most: int) -> bytes:
+    """The whole body.
+
+    Raises:
+        Refused: it is too long; status 413.
+    """
+    refusal = Refused(
+        f"the body is longer than {most >> 20} MiB", status=413, field="body", found="more", allowed=f"{most} bytes"
+    )
+    if (
+        request.headers.get("content-length", "0").isdecimal()
+        and int(request.headers.get("content-length", "0")) > most
+    ):
+        raise refusal
+    parts: list[bytes] = []
+    async for chunk in request.stream():
+        held.take(len(chunk))
+        if held.bytes > most:
+            raise refusal
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+def _endpoint(service: Service, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """The handler behind access, size limits and the shape of answers."""
+
+    async def answer(request: Request) -> Response:
+        status, told, headers = 200, b"", {}
+        try:
+            service.access.check(request.url.path, request.headers)
+            with service.desk.holding() as held:
+                if request.method == "POST":
+                    data = parse(await _body(request, held, service.limits.body_mib * 2**20))
+                else:
+                    data = dict(request.query_params)
+                told = dump(await handler(service, data))
+        except Refused as cause:
+            status, told = cause.status, dump(cause.told)
+            headers = {"retry-after": str(cause.again)} if cause.again else {}
+            if status in (401, 413):
+                headers |= {"connection": "close"} if status == 413 else {"www-authenticate": "Bearer"}
+        except ClientDisconnect:
+            status, told = 400, dump({"error": "the request was not sent to its end"})
+        except Exception as cause:  # noqa: BLE001 - whatever a request brings about must not end the service
+            service.say(f"internal error at {request.url.path}: {type(cause).__name__}: {str(cause)[:300]}")
+            status, told = 500, dump({"error": f"internal error: {type(cause).__name__}"})
+        service.metrics.requests.labels(request.url.path, str(status)).inc()
+        return Response(told, status, headers, media_type="application/json")
+
+    return answer
+
+
+async def _outside(request: Request, cause: Exception) -> Response:
+    """A path or method that there is not."""
+    status = cause.status_code if isinstance(cause, HTTPException) else 500
+    known = "POST /score /rewards /get_reward /slot /sample, GET /stage /slow /domains /health /metrics"
+    what = {
+        404: f"there is no {request.url.path[:80]!r} (there are: {known})",
+        405: f"not with {request.method[:20]} (allowed: {known})",
+    }
+    headers = cause.headers if isinstance(cause, HTTPException) else None
+    return Response(dump({"error": what.get(status, "bad request")}), status, headers, media_type="application/json")
+
+
+def build(service: Service) -> Starlette:
+    """The application; its lifespan begins the service and runs its watchdogs."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        service.begin()
+        tasks = [asyncio.create_task(service.watch.run())]
+        if service.stage is not None:
+            tasks.append(asyncio.create_task(service.stage.watch()))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def metrics(request: Request) -> Response:
+        try:
+            service.access.check(request.url.path, request.headers)
+        except Refused as cause:
+            return Response(dump(cause.told), cause.status, media_type="application/json")
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    posts: dict[str, Handler] = {
+        "/score": _score, "/rewards": _rewards, "/get_reward": _get_reward, "/slot": _slot, "/sample": _sample,
+    }  # fmt: skip
+    gets: dict[str, Handler] = {"/stage": _stage_status, "/slow": _slow, "/domains": _domains, "/health": _health}
+    routes = [Route(path, _endpoint(service, handler), methods=["POST"]) for path, handler in posts.items()]
+    routes += [Route(path, _endpoint(service, handler), methods=["GET"]) for path, handler in gets.items()]
+    routes.append(Route("/metrics", metrics, methods=["GET"]))
+    made = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _outside})
+    made.router.redirect_slashes = False  # a redirected POST loses its body with many clients
+    return made

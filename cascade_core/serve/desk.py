@@ -1,0 +1,117 @@
+"""Rows to verdicts for many who wait at once: bounded, joined, counted; for one event loop.
+
+No thread waits for anybody: a verdict is a future of the scorer, whose processes also bound how much runs at once, domain by
+domain (`workers`, `concurrency`). What may wait is bounded twice, in rows and in bytes of bodies: beyond that a request is refused with
+503 and `Retry-After`, and costs nothing. A request whose client has gone is judged all the same, and its verdict kept for the retry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from cascade_core.domain import Score
+from cascade_core.errors import ScoringError
+from cascade_core.rows import Row
+from cascade_core.scoring import Scorer
+from cascade_core.serve.inflight import Entry, Inflight
+from cascade_core.serve.metrics import Metrics
+from cascade_core.serve.wire import Refused
+
+
+class Desk:
+    """Where rows are handed in.
+
+    Args:
+        most_rows: rows that may wait for their verdict at once.
+        most_bytes: bytes of bodies that may be held at once.
+    """
+
+    def __init__(
+        self, scorer: Scorer, inflight: Inflight, metrics: Metrics, *, most_rows: int, most_bytes: int
+    ) -> None:
+        self.scorer, self.inflight, self.metrics = scorer, inflight, metrics
+        self._most_rows, self._most_bytes, self._bytes = most_rows, most_bytes, 0
+        metrics.watch(lambda: len(inflight), lambda: inflight.kept, lambda: self._bytes)
+
+    @contextmanager
+    def holding(self) -> Iterator[Held]:
+        """Bytes that a request holds while it lasts."""
+        held = Held(self)
+        try:
+            yield held
+        finally:
+            self._bytes -= held.bytes
+
+    async def scores(self, rows: Sequence[Row]) -> list[Score]:
+        """One verdict for each row.
+
+        Raises:
+            Refused: too many wait already, the scorer has been closed, or a `request_id` is that of another row.
+        """
+        entries = self._entries(rows)
+        try:
+            return [await asyncio.shield(entry.future) for entry in entries]
+        except ScoringError as cause:
+            raise closing(cause) from cause
+
+    def _entries(self, rows: Sequence[Row]) -> list[Entry]:
+        """All are looked up before the first begins: a request is begun as a whole or not at all."""
+        found = [self.inflight.find(row) for row in rows]
+        new = sum(not isinstance(one, Entry) for one in found)
+        if new and len(self.inflight) + new > self._most_rows:
+            self.metrics.refused.labels("rows").inc()
+            raise Refused(
+                f"{len(self.inflight)} rows wait for their verdicts already (allowed: {self._most_rows}); ask again later",
+                status=503,
+                again=1,
+            )
+        try:
+            return [self._begin(row) for row in rows]
+        except ScoringError as cause:
+            raise closing(cause) from cause
+
+    def _begin(self, row: Row) -> Entry:
+        found = self.inflight.find(row)  # again: a row of the same request may be the same sample
+        if isinstance(found, Entry):
+            self.metrics.joined.labels(row["domain"]).inc()
+            return found
+        (key, digest), begun = found, self.inflight.clock()
+        future = asyncio.wrap_future(self.scorer.submit(row))
+        entry = Entry(key, row["domain"], row["id"], digest, future, begun)
+        future.add_done_callback(lambda done: self._count(entry, done))
+        self.inflight.begin(entry)
+        return entry
+
+    def _count(self, entry: Entry, done: asyncio.Future[Score]) -> None:
+        if done.cancelled() or done.exception() is not None:
+            return
+        score = done.result()
+        outcome = "failed" if not score.is_judged else "limit" if score.is_limit else "scored"
+        self.metrics.verdicts.labels(entry.domain, outcome).inc()
+        self.metrics.seconds.labels(entry.domain).observe(self.inflight.clock() - entry.begun)
+
+
+class Held:
+    """Bytes that one request holds."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk, self.bytes = desk, 0
+
+    def take(self, count: int) -> None:
+        """So many more.
+
+        Raises:
+            Refused: all requests together hold too many; status 503.
+        """
+        if self._desk._bytes + count > self._desk._most_bytes:
+            self._desk.metrics.refused.labels("bytes").inc()
+            raise Refused("requests of too many bytes are waiting; ask again later", status=503, again=1)
+        self._desk._bytes += count
+        self.bytes += count
+
+
+def closing(cause: ScoringError) -> Refused:
+    """The refusal of a service that is ending."""
+    return Refused(f"the service is ending: {cause}", status=503, again=2)

@@ -1,0 +1,251 @@
+"""The steps of one stage whose samples come one by one from an engine: who gets which task, and what a sample is worth.
+
+An engine that orders its data itself is given slots in place of tasks, 0 … n − 1, and asks here what stands in one. Visit k of a slot is step
+`start + k`, whose task is row `step · n + slot` of `prompts.jsonl`: order, mixing and repetition are the core's, as for every trainer.
+Samples are judged as they come; when all of a step are there, `judge.Judge` makes advantages of them, writes
+`rollouts/step-*.jsonl`, and every sample is answered. A whole step and not a group, since batch statistics and the error rate are of steps.
+
+Nothing waits for ever: a sample that its engine gives up is reported and counts as not judged, and so does one that has not come when
+nothing of its step has come for `patience` seconds. A stage in which too much could not be judged is stopped, and says why to whoever asks.
+
+What must outlive this process is in `service.jsonl` in the stage's folder: which attempt (a name that the starter gives; a job
+that starts anew has another), who visited what, the metrics of finished steps. A service that is started again for the same attempt goes on: a
+sample of a finished step gets the answer that the step's file holds, others are sent again by those who wait for them. Another
+attempt begins at its own step, and later steps of the one before are removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cascade_core.errors import ScoringError, TooManyFailures
+from cascade_core.judge import Judge
+from cascade_core.rows import Row
+from cascade_core.serve.desk import closing
+from cascade_core.serve.handing import answers
+from cascade_core.serve.journal import Journal
+from cascade_core.serve.wire import Refused, a_name, a_number, an_object, wrong
+from cascade_core.settings import Stage
+
+Render = Callable[[Row], tuple[str, str]]
+
+_SAMPLE = ("group", "index", "response", "truncated", "tokens", "gave_up")
+
+
+@dataclass
+class _Step:
+    """One step: its samples so far by (slot, index), and their answers to come."""
+
+    done: asyncio.Future[dict[tuple[int, int], dict[str, Any]]]
+    rows: dict[tuple[int, int], Row] = field(default_factory=dict)
+    last: float = 0.0  # when something of it came, on the loop's clock
+    begun: bool = False  # being judged
+
+
+class Rollouts:
+    """The steps of a stage; for one event loop.
+
+    Args:
+        rows: `prompts.jsonl` of the stage.
+        render: a row to what the model reads, and what of it is prefill.
+        patience: seconds for which nothing of a begun step may come.
+        say: where one line goes.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        rows: Sequence[Row],
+        judge: Judge,
+        journal: Journal,
+        render: Render,
+        patience: float,
+        say: Callable[[str], None],
+    ) -> None:
+        self._stage, self._rows, self._judge, self._journal = stage, rows, judge, journal
+        self._render, self._patience, self._say = render, patience, say
+        self._slots, self._samples = stage.rollout.prompts_per_step, stage.rollout.samples_per_prompt
+        self._steps: dict[int, _Step] = {}
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.stopped = ""
+
+    def slot(self, data: Any) -> dict[str, Any]:
+        """The task of a slot for a group that is about to be sampled; the same group always gets the same.
+
+        Raises:
+            Refused: no such slot, or the stage has no more steps.
+        """
+        request = an_object(data, ("slot", "group"))
+        slot = a_number(request.get("slot"), "body.slot", 0, self._slots - 1)
+        group = a_name(request.get("group"), "body.group")
+        place = self._journal.groups.get(group)
+        if place is not None and place[1] != slot:
+            raise self._conflict(group, f"slot {place[1]}, as before")
+        if place is None:
+            step = self._journal.next_step(slot)
+            if step >= self._stage.steps:
+                raise Refused(
+                    f"slot {slot} has been visited for all {self._stage.steps} steps of the stage", status=409
+                )
+            place = self._journal.visit(group, step, slot)
+            self._open(step)
+        step, slot = place
+        row = self._row(step, slot)
+        text, prefill = self._render(row)
+        rollout = self._stage.rollout
+        sampling = {
+            "temperature": rollout.temperature,
+            "top_p": rollout.top_p,
+            "top_k": rollout.top_k,
+            "max_tokens": rollout.max_response_tokens,
+        }
+        task = {
+            "domain": row["domain"],
+            "id": row["id"],
+            "mode": row.get("mode") or "",
+            "prompt": text,
+            "prefill": prefill,
+        }
+        return {"step": step, "slot": slot, "samples": self._samples, **task, "sampling": sampling}
+
+    async def sample(self, data: Any) -> dict[str, Any]:
+        """What a sample is worth, once its whole step has been judged.
+
+        Raises:
+            Refused: it is no sample of a group that was given a slot, another one came in its place, or the stage has stopped.
+        """
+        request = an_object(data, _SAMPLE)
+        group = a_name(request.get("group"), "body.group")
+        place = self._journal.groups.get(group)
+        if place is None:
+            raise wrong("body.group", group, "that of a group that asked for a slot")
+        step, slot = place
+        index = a_number(request.get("index"), "body.index", 0, self._samples - 1)
+        row = self._sampled(request, step, slot, index)
+        if self.stopped:
+            raise Refused(self.stopped, status=409)
+        if step in self._journal.finished:
+            return self._stored(step)[slot, index]
+        state = self._open(step)
+        self._take(state, (slot, index), row, group)
+        if len(state.rows) == self._slots * self._samples:
+            self._begin(step, state)
+        return (await asyncio.shield(state.done))[slot, index]
+
+    def status(self, after: int) -> dict[str, Any]:
+        """Where the stage is: metrics of the finished steps after that one, what is waited for, why it stopped."""
+        done = [
+            {"step": step, "metrics": found} for step, found in sorted(self._journal.finished.items()) if step > after
+        ]
+        waiting = {
+            str(step): {"samples": len(state.rows), "of": self._slots * self._samples}
+            for step, state in sorted(self._steps.items())
+        }
+        about = {"stage": self._stage.name, "attempt": self._journal.attempt, "start_step": self._journal.start}
+        return {**about, "steps": self._stage.steps, "done": done, "waiting": waiting, "stopped": self.stopped}
+
+    def _row(self, step: int, slot: int) -> Row:
+        return self._rows[step * self._slots + slot]
+
+    def _sampled(self, request: Mapping[str, Any], step: int, slot: int, index: int) -> Row:
+        """The sample as a row of the step, the same as every trainer makes it."""
+        gave_up = request.get("gave_up")
+        if gave_up is not None:
+            return self._missing(step, slot, index, a_name(gave_up, "body.gave_up"))
+        if not isinstance(request.get("response"), str):
+            raise wrong("body.response", request.get("response"), "a text, or gave_up must say why there is none")
+        if not isinstance(request.get("truncated"), bool):
+            raise wrong("body.truncated", request.get("truncated"), "true or false")
+        tokens = a_number(request.get("tokens"), "body.tokens", 0, 2**31)
+        row = self._row(step, slot)
+        more = {"prefill": self._render(row)[1], "truncated": request["truncated"], "tokens": tokens}
+        return {**row, "response": request["response"], **more, "sample": index, "group": f"{step}-{slot}"}
+
+    def _missing(self, step: int, slot: int, index: int, why: str) -> Row:
+        """A sample that does not exist: its verdict is that it could not be judged."""
+        row = {**self._row(step, slot), "response": None, "prefill": "", "truncated": False, "tokens": 0}
+        return {**row, "sample": index, "group": f"{step}-{slot}", "gave_up": why}
+
+    def _open(self, step: int) -> _Step:
+        loop = asyncio.get_running_loop()
+        state = self._steps.get(step)
+        if state is None:
+            state = self._steps[step] = _Step(loop.create_future())
+            state.done.add_done_callback(
+                lambda done: done.cancelled() or done.exception()
+            )  # perhaps nobody waits any more
+        state.last = loop.time()
+        return state
+
+    def _take(self, state: _Step, place: tuple[int, int], row: Row, group: str) -> None:
+        known = state.rows.setdefault(place, row)
+        if known is not row:
+            if known != row and "gave_up" not in known:
+                raise self._conflict(f"{group}, sample {place[1]}", "the response that came first")
+            return
+        if isinstance(row["response"], str):
+            try:
+                self._judge.hand_over(row)
+            except ScoringError as cause:
+                raise closing(cause) from cause
+
+    def _begin(self, step: int, state: _Step) -> None:
+        if not state.begun:
+            state.begun = True
+            task = asyncio.get_running_loop().create_task(self._finish(step, state))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _finish(self, step: int, state: _Step) -> None:
+        """Judges a complete step and answers its samples; steps in turn, as their error rate is counted over the last ones."""
+        rows = [state.rows[place] for place in sorted(state.rows)]
+        async with self._turn:
+            try:
+                judged = await asyncio.to_thread(self._judge.judge, step, rows)
+                self._journal.finish(step, judged.metrics)
+                state.done.set_result(answers(judged.rows))
+            except TooManyFailures as cause:
+                self._stop(state, str(cause))
+            except ScoringError as cause:
+                state.done.set_exception(closing(cause))
+            except OSError as cause:  # a full disk: the step is not stored, so it is not done
+                self._stop(
+                    state, f"step {step} could not be written: {cause.strerror or cause}: {cause.filename or ''}"
+                )
+            except Exception as cause:  # noqa: BLE001 - whoever waits must be told, whatever it was
+                self._stop(state, f"step {step} could not be judged: {type(cause).__name__}: {cause}")
+        self._steps.pop(step, None)
+
+    def _stop(self, state: _Step, why: str) -> None:
+        self.stopped = why
+        self._say(f"stopped: {why}")
+        state.done.set_exception(Refused(why, status=409))
+
+    def _stored(self, step: int) -> dict[tuple[int, int], dict[str, Any]]:
+        return answers(self._journal.rows(step))
+
+    async def watch(self) -> None:
+        """Completes steps of which nothing has come for too long; runs until it is cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(min(5.0, self._patience / 4))
+            for step, state in list(self._steps.items()):
+                if not state.begun and loop.time() - state.last > self._patience:
+                    self._complete(step, state)
+
+    def _complete(self, step: int, state: _Step) -> None:
+        why = f"no sample of the step came for {self._patience:g} s"
+        wanted = [(slot, index) for slot in range(self._slots) for index in range(self._samples)]
+        absent = [place for place in wanted if place not in state.rows]
+        self._say(f"step {step}: {len(absent)} of {len(wanted)} samples have not come: {why}")
+        for slot, index in absent:
+            state.rows[slot, index] = self._missing(step, slot, index, why)
+        self._begin(step, state)
+
+    def _conflict(self, what: str, allowed: str) -> Refused:
+        message = f"group {what[:120]} came again with something else"
+        return Refused(message, status=409, field="body", found="something else", allowed=allowed)
