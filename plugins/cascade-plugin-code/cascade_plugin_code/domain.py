@@ -25,6 +25,7 @@ from cascade_core.sources import OnBadRow, is_held_out
 from cascade_plugin_code import exam, extraction, files, formats
 from cascade_plugin_code.exam import Exam
 from cascade_plugin_code.extraction import Extracted
+from cascade_plugin_code.languages import run_as
 from cascade_plugin_code.measure import Measured
 from cascade_plugin_code.problems import Problem
 from cascade_plugin_code.prompting import INSTRUCTION, prompt
@@ -98,6 +99,10 @@ class CodeDomain(Domain):
             self._limits = exam.limits(self.limits, Limits())
         except TaskError as cause:
             raise UsageError(f"option 'limits' of domain 'code': {cause}") from cause
+        try:
+            run_as(self.language, "option 'language' of domain 'code'")
+        except TaskError as cause:
+            raise UsageError(str(cause)) from cause
         self._generator = Tiny.read(self.generator) if self.generator else None
         self._address: str | None = None
         self._sandbox: Sandbox | None = None

@@ -52,6 +52,8 @@ def test_the_plugin_is_found_and_loads_no_heavy_library():
     [
         {"program": "any"},
         {"scoring": "half"},
+        {"language": "cobol85"},
+        {"format": "acm"},
         {"template": "Solve it."},
         {"limits": {"seconds": 0}},
         {"limits": {"minutes": 1}},
