@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cascade_core.cli import audit, check, compare, diff, explain, new, plan, plugins, report, run, schema, score, serve
+from cascade_core.cli import audit, check, compare, diff, doctor, explain, new, plan, plugins, report, run, schema, score, serve
 from cascade_core.cli import eval as evaluation
 from cascade_core.errors import CascadeError, PluginBroken, UsageError
 
@@ -164,6 +164,7 @@ app.command("diff")(diff.diff)
 app.command("explain")(explain.explain)
 app.command("audit")(audit.audit)
 app.command("check")(check.check)
+app.command("doctor")(doctor.doctor)
 app.command("new")(new.new)
 app.command("plugins")(plugins.plugins)
 app.command("schema")(schema.schema)
