@@ -4,12 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 SEED ?= 1
 QUICKSTART ?= runs/quickstart
+CASCADE ?= runs/cascade
 
 # Small models on few cores: one OpenMP thread is faster than many, and makes runs repeat byte for byte.
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-trl docs lint format typecheck clean
+.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-trl docs lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +28,11 @@ install: .venv/installed  ## make .venv with everything in it
 
 quickstart: .venv/installed  ## a whole cascade on this machine: SFT, then RL on instruction following, then on math
 	$(BIN)/cascade run examples/quickstart.yaml --folder $(QUICKSTART) --set seed=$(SEED)
+
+cascade: .venv/installed  ## the quickstart with one stage more, on programs that run in Docker: make engine, once, before
+	@$(BIN)/cascade sandbox doctor >/dev/null 2>&1 || { echo "make cascade runs programs in Docker, which is not ready here:" \
+	  "make engine gets it ready, cascade sandbox doctor says what is missing" >&2; exit 1; }
+	$(BIN)/cascade run examples/cascade.yaml --folder $(CASCADE) --set seed=$(SEED)
 
 test: .venv/installed lint typecheck  ## every test, slow ones too
 	$(BIN)/python -m pytest -q
