@@ -12,7 +12,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cascade_core.cli import audit, check, compare, diff, doctor, explain, new, plan, plugins, report, run, schema, score, serve
+from cascade_core.cli import (
+    audit,
+    check,
+    compare,
+    diff,
+    doctor,
+    explain,
+    new,
+    plan,
+    plugins,
+    report,
+    run,
+    schema,
+    score,
+    serve,
+)
 from cascade_core.cli import eval as evaluation
 from cascade_core.errors import CascadeError, PluginBroken, UsageError
 
