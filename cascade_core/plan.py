@@ -14,9 +14,9 @@ from typing import Any
 
 from cascade_core.consistency import ONLY
 from cascade_core.domain import Benchmark, Domain, Task
-from cascade_core.errors import CascadeError, PluginBroken
+from cascade_core.errors import CascadeError, PluginBroken, SpecError
 from cascade_core.plugins import Registry, registry
-from cascade_core.prompts import step_size
+from cascade_core.prompts import check, step_size
 from cascade_core.provision import chosen
 from cascade_core.settings import Evaluation, Sampling, Spec, Stage
 
@@ -128,10 +128,11 @@ def plan(spec: Spec, domains: Mapping[str, Domain], found: Registry | None = Non
         tasks: load tasks, for the first prompt of each domain and the count of each benchmark.
 
     Raises:
-        SpecError, PluginError: a trainer that is not there or refuses a stage, a domain that cannot load its tasks.
+        SpecError, PluginError: a trainer that is not there or refuses a stage, a domain that cannot load its tasks or (with
+            `tasks`) has none.
     """
     found = found or registry()
-    return Plan(
+    made = Plan(
         name=spec.name,
         seed=spec.seed,
         model=spec.model.model_dump(mode="json", exclude_none=True),
@@ -148,6 +149,18 @@ def plan(spec: Spec, domains: Mapping[str, Domain], found: Registry | None = Non
         resources=_resources(spec, domains, found),
         trackers=tuple(_tracker(name, options, found) for name, options in spec.trackers.items()),
     )
+    if tasks:
+        _check_tasks(made, spec, domains)
+    return made
+
+
+def _check_tasks(made: Plan, spec: Spec, domains: Mapping[str, Domain]) -> None:
+    """Nothing to measure with, or nothing to train on, would stop the run."""
+    for benchmark in made.benchmarks:
+        if not benchmark.tasks:
+            raise SpecError(f"benchmark {benchmark.name!r} has no tasks")
+    for stage, planned in zip(spec.stages, made.stages, strict=True):
+        check(stage, domains, planned.seed, frozenset())
 
 
 def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> tuple[ResourcePlan, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cascade_core import evaluate, lock, provision
+from cascade_core import evaluate, lock, prompts, provision
 from cascade_core.domain import Domain, DomainRef
 from cascade_core.errors import SpecError
 from cascade_core.plugins import Registry, registry
@@ -35,7 +35,8 @@ class Prepared:
 
 
 def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
-    """Builds the domains, asks the trainers for their flags and the trackers for their secrets, loads the benchmarks' tasks.
+    """Builds the domains, asks the trainers for their flags and the trackers for their secrets, loads the benchmarks' tasks,
+    and the first task of every stage.
 
     Raises:
         SpecError, PluginError: whatever would stop the run later is said now.
@@ -55,6 +56,9 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
     trackers = {name: found.build_tracker(name, options) for name, options in spec.trackers.items()}
     check_secrets(trackers)
     exams = tuple(evaluate.exams(domains, spec.evaluation))
+    held_out = evaluate.held_out(exams)
+    for stage in spec.stages:
+        prompts.check(stage, domains, spec.seed if stage.seed is None else stage.seed, held_out)
     pinned = lock.lock(spec, found, flags, exams, resources.values())
     return Prepared(spec, domains, refs, trainers, trackers, exams, pinned, resources)
 

@@ -54,6 +54,16 @@ def draw(stage: Stage, domains: Mapping[str, Domain], seed: int, held_out: froze
         yield from rows
 
 
+def check(stage: Stage, domains: Mapping[str, Domain], seed: int, held_out: frozenset[str]) -> None:
+    """Makes sure that every domain of a stage has something to train on, before hours are spent on the stages before it.
+
+    Raises:
+        SpecError: as `draw`.
+    """
+    for name in stage.domains:
+        next(_stream(stage, name, domains[name], derive(seed, stage.name, name), held_out))
+
+
 def _quotas(stage: Stage, taken: Mapping[str, int], total: int) -> dict[str, int]:
     """How many rows each domain gives to this step, so that after it `total` rows are shared out by the shares."""
     weight = sum(stage.domains.values())

@@ -265,10 +265,14 @@ def _trackers(spec: Spec, found: Registry) -> Iterator[Refusal]:
 
 
 def _model(spec: Spec) -> Iterator[Refusal]:
-    """A path that is no folder; what may be a hub name is asked for when the run begins."""
+    """A path that is no folder, or one of no model; what may be a hub name is asked for when the run begins."""
     path = spec.model.path
-    if path is not None and is_path(path) and not Path(path).is_dir():
+    if path is None or not is_path(path):
+        return
+    if not Path(path).is_dir():
         yield Refusal(("model", "path"), f"no folder is at {path!r}; give a Hugging Face folder or a hub name")
+    elif not any(Path(path).glob("*.safetensors")) and not any(Path(path).glob("pytorch_model*.bin")):
+        yield Refusal(("model", "path"), f"no weights are in {path!r} (*.safetensors or pytorch_model*.bin)")
 
 
 def _benchmarks(spec: Spec, domains: Mapping[str, Domain]) -> Iterator[Refusal]:

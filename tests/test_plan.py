@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from strangers import publish
 
-from cascade_core.errors import PluginBroken
+from cascade_core.errors import PluginBroken, SpecError
 from cascade_core.plan import MOST_COUNTED, Plan, plan
 from cascade_core.plugins import Registry
 from cascade_core.spec import check, load
@@ -24,13 +24,17 @@ TOY = """
         name = "toy"
         size: int = 3
         log: str = ""
+        taught: bool = True
         def tasks(self, split, seed):
             if self.log:
                 with open(self.log, "a") as log: log.write(split + "\\n")
+            if self.size == -2: return ()
             if self.size < 0: raise OSError("no such file: tasks.jsonl")
+            if self.size == 0 and split == "test": return (Task("only", "a test"),)
             numbers = range(self.size) if self.size < 10**6 else count()
             return (Task(f"{split}-{n}", f"{split} question {n}, seed {seed}") for n in numbers)
         def score(self, task, response): return Score(1.0)
+        def reference(self, task): return "yes" if self.taught else None
         def benchmarks(self):
             return (
                 Benchmark("test", samples=4, sampling={"temperature": 0.6}),
@@ -136,15 +140,26 @@ def test_without_being_asked_no_task_is_loaded(make, tmp_path: Path) -> None:
     make(f"domains.toy.log={log}")
     assert not log.exists()
     make(f"domains.toy.log={log}", tasks=True)
-    assert log.read_text().splitlines() == ["train", "test", "test"]
+    assert log.read_text().splitlines() == ["train", "test", "test", "train", "train"]
 
 
 def test_an_endless_benchmark_is_counted_up_to_a_bound(make) -> None:
     assert make("domains.toy.size=1000000", tasks=True).benchmarks[0].tasks == MOST_COUNTED
 
 
-def test_a_domain_without_tasks_has_an_empty_example(make) -> None:
-    assert make("domains.toy.size=0", tasks=True).domains[0].example == ""
+def test_a_domain_without_tasks_to_train_on_is_refused(make) -> None:
+    with pytest.raises(SpecError, match=r"domain 'toy' has no demonstration of the split 'train' to train on"):
+        make("domains.toy.size=0", tasks=True)
+
+
+def test_a_domain_without_demonstrations_is_refused_for_a_supervised_stage(make) -> None:
+    with pytest.raises(SpecError, match=r"stage 'sft': domain 'other' has no demonstration"):
+        make("domains.other={taught: false}", tasks=True)
+
+
+def test_a_benchmark_without_tasks_is_refused(make) -> None:
+    with pytest.raises(SpecError, match=r"benchmark 'toy/test' has no tasks"):
+        make("domains.toy.size=-2", tasks=True)
 
 
 def test_tasks_that_cannot_be_loaded_are_a_clear_error(make) -> None:

@@ -167,6 +167,19 @@ def test_a_mended_spec_may_use_the_folder_in_which_nothing_was_made(
     assert json.loads((tmp_path / "run" / "lock.json").read_text())["spec"]["seed"] == 7
 
 
+def test_a_last_stage_without_anything_to_train_on_is_refused_before_the_first_begins(tmp_path: Path) -> None:
+    (tmp_path / "same.jsonl").write_text('{"problem": "1+1=", "answer": "2"}\n')
+    text = SPEC.replace("domains:\n", "domains:\n  if: {generator: {level: tiny}}\n", 1)
+    text = text.replace("kind: sft, domains: math", "kind: sft, domains: if")
+    text = text.replace(
+        "{generator: {name: arithmetic, max_a: 30, max_b: 9}}", "{data: ./same.jsonl, eval_data: ./same.jsonl}"
+    )
+    (tmp_path / "spec.yaml").write_text(text)
+    with pytest.raises(SpecError, match="stage 'rl': domain 'math' has no task of the split 'train'"):
+        run(load(tmp_path / "spec.yaml"), tmp_path / "run", say=lambda line: None)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_second_run_on_the_same_folder_is_refused(spec: Path, finished: Path) -> None:
     with locked(finished), pytest.raises(RunLocked, match="being worked on by another"):
         run(load(spec), finished)

@@ -281,6 +281,7 @@ PLUGIN_SPOILT = [
     ("{size: 4}", "{size: 15}", "spec.yaml:5:9: domains.toy.size: benchmarks of size 15 are refused"),
     ("owner/model", "/no/such/folder", "spec.yaml:3:8: model.path: no folder is at '/no/such/folder'; give a Hugging Face folder or a hub name"),
     ("owner/model", "./absent", "model.path: no folder is at '"),
+    ("owner/model", "./", "spec.yaml:3:8: model.path: no weights are in '"),
     ("{size: 4}", "{sampling: {temprature: 1}}", "spec.yaml:5:3: domains.toy: benchmark 'toy/test' sets sampling 'temprature', did you mean 'temperature'"),
     ("{size: 4}", "{sampling: {top_p: 2}}", "benchmark 'toy/test' sets sampling top_p, which must be at most 1, found 2"),
     ("  toy: {size: 4}", "  toy: {}\n  tooy: {}", "spec.yaml:6:3: domains.tooy: no domain is called 'tooy', did you mean 'toy'"),
