@@ -1,4 +1,4 @@
-"""OpenRLHF's published wheels: the recorded flags are theirs, and their own parsers take what a stage becomes.
+"""OpenRLHF's published wheels: the recorded flags are theirs, their own parsers take what a stage becomes, their shuffle is undone.
 
 The main block of each program is run as it is, up to where it would train: its parser, its defaults, its own checks of what was
 given. What it imports (Ray, vLLM, DeepSpeed) is left out; nothing of OpenRLHF is installed.
@@ -18,6 +18,7 @@ import pytest
 
 from cascade_core.settings import Stage
 from cascade_core.trainers.openrlhf_args import Places, command
+from cascade_core.trainers.openrlhf_order import unshuffled
 from cascade_core.trainers.openrlhf_parser import PROGRAMS, VERSIONS, parse, recorded
 from cascade_core.trainers.openrlhf_sizes import Cluster
 
@@ -43,7 +44,7 @@ STAGES: dict[str, dict[str, Any]] = {
 def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str]]:
     """A version, and the source of its programs and of what their parsers need."""
     wheel = fetched.archive(f"openrlhf=={request.param}", tmp_path_factory.mktemp("wheels"), *PYPI)
-    found = fetched.members(wheel, "openrlhf/cli/*.py") | fetched.members(wheel, "openrlhf/utils/config.py")
+    found = fetched.members(wheel, "openrlhf/cli/*.py") | fetched.members(wheel, "openrlhf/utils/*.py")
     return request.param, {Path(name).stem: source.decode("utf-8") for name, source in found.items()}
 
 
@@ -100,3 +101,22 @@ def _light(body: list[ast.stmt]) -> list[ast.stmt]:
     """Imports of the standard library."""
     roots = [node.names[0].name if isinstance(node, ast.Import) else getattr(node, "module", "") for node in body]
     return [node for node, root in zip(body, roots, strict=True) if root in ("argparse", "os", "datetime", "math")]
+
+
+@pytest.mark.parametrize("processes", [1, 8])
+def test_the_shuffle_of_the_sft_program_brings_the_rows_back(
+    programs: tuple[str, dict[str, str]], processes: int
+) -> None:
+    sampler: dict[str, Any] = {"__name__": "distributed_sampler"}
+    exec(programs[1]["distributed_sampler"], sampler)
+    rows = [f"row {number}" for number in range(16 * 40)]
+    written = unshuffled(rows, 42)
+    assert written != rows and sorted(written) == sorted(rows)
+    for begun in (0, 160):  # from the start, and gone on after 10 updates of 16
+        taken = []
+        for rank in range(processes):
+            one = sampler["DistributedSampler"](written, processes, rank, shuffle=True, seed=42, drop_last=True)
+            one.set_epoch(0, consumed_samples=begun)
+            taken.append([written[index] for index in one])
+        dealt = [row for together in zip(*taken, strict=True) for row in together]
+        assert dealt == rows[begun:]

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from cascade_core.errors import SpecError
 from cascade_core.settings import Stage
 from cascade_core.trainers import openrlhf_rules as rules
-from cascade_core.trainers.openrlhf_args import Places, command, native, room
+from cascade_core.trainers.openrlhf_args import Places, command, native, program_seed, room
+from cascade_core.trainers.openrlhf_order import unshuffled
 from cascade_core.trainers.openrlhf_parser import VERSIONS, Flag, Known, recorded
 from cascade_core.trainers.openrlhf_sizes import Cluster, context, share
 
@@ -203,7 +204,6 @@ def test_the_warm_up_has_as_many_steps_as_the_spec_says(steps: int, data: st.Dat
     [
         ({"loss": "token-group"}, "loss must be token or sequence"),
         ({"loss": "sequence", "overlong": "mask"}, "would shrink the gradient"),
-        ({"rollout": {"top_k": 5}}, "rollout.top_k must be 0"),
         ({"optim": {"schedule": "linear", "decay_steps": 10}}, "optim.decay_steps must be 0 or all 100 steps"),
     ],
 )
@@ -366,3 +366,29 @@ def test_a_response_that_leaves_no_room_for_a_prompt_is_refused(given: dict[str,
 def test_a_stage_goes_on_only_where_it_is_told_to() -> None:
     assert parsed(stage())["ckpt.load_enable"] is False
     assert parsed(stage(), resume=True)["ckpt.load_enable"] is True
+
+
+def test_a_folder_whose_name_openrlhf_would_split_is_refused(tmp_path: Path) -> None:
+    places = Places.of(tmp_path / "a@b", tmp_path, tmp_path)
+    with pytest.raises(SpecError, match="splits paths"):
+        command(stage(), 0, EIGHT, places, known=recorded("rl", VERSIONS[0]))
+
+
+def test_no_demonstration_of_a_long_stage_is_cut_off() -> None:
+    found = parsed(stage("sft", steps=200_000))
+    assert found["data.max_samples"] == 200_000 * 64
+
+
+@given(st.integers(1, 300), st.integers(0, 2**32 - 1))
+def test_rows_are_written_so_that_a_seeded_shuffle_brings_them_back(count: int, seed: int) -> None:
+    import torch
+
+    used = program_seed(seed)
+    written = unshuffled(range(count), used)
+    taken = torch.randperm(count, generator=torch.Generator().manual_seed(used)).tolist()
+    assert [written[place] for place in taken] == list(range(count))
+
+
+def test_every_seed_of_a_spec_is_one_that_the_program_can_count_up_from() -> None:
+    assert parsed(stage())["train.seed"] == 7
+    assert program_seed(2**32 - 1) + 4096 < 2**32

@@ -1,9 +1,10 @@
 """A stage as OpenRLHF's command line: neutral settings become its flags, `trainer_args` are laid over the defaults.
 
-`native` gives the flags that follow from the spec alone, `command` the whole command for a stage whose files have places. OpenRLHF
-gets no task: its data set is `rollout.prompts_per_step` slots, read through once per step (`train.num_episodes` = steps),
-and the agent puts the tasks of the step into them. Its own estimators, penalties, KL in the reward and filters are off: the
-agent hands over finished advantages, from which `dr_grpo` takes a mean that is 0. Nothing is started here.
+`native` gives the flags that follow from the spec alone, `command` the whole command for a stage whose files have places. In rl
+OpenRLHF gets no task: its data set is `rollout.prompts_per_step` slots, read through once per step (`train.num_episodes` =
+steps), and the agent puts the tasks of the step into them, with `rollout.top_k`, for which there is no flag. Its own
+estimators, penalties, KL in the reward and filters are off: the agent hands over finished advantages, from which `dr_grpo`
+takes a mean that is 0. Nothing is started here.
 """
 
 from __future__ import annotations
@@ -79,8 +80,10 @@ def command(
         python: the interpreter that has OpenRLHF.
 
     Raises:
-        SpecError: as `native`, and responses that do not fit the model's context.
+        SpecError: as `native`; responses that do not fit the model's context; a path that OpenRLHF would split.
     """
+    if set(str(places.data)) & set(",@"):
+        raise SpecError(f"{places.data}: OpenRLHF splits paths at ',' and '@'; name another --folder")
     known = known or flags(stage.kind)
     made = {**native(stage, cluster, known), **_located(stage, seed, places, resume)}
     if stage.kind == "rl":
@@ -108,6 +111,11 @@ def _submit(stage: Stage, cluster: Cluster) -> list[str]:
         return []
     gpus = ["--entrypoint-num-gpus", str(cluster.gpus_per_node)] if stage.kind == "sft" else []
     return ["ray", "job", "submit", "--address", cluster.address, *gpus, "--"]
+
+
+def program_seed(seed: int) -> int:
+    """A stage's seed as `train.seed`: several parts of OpenRLHF add their rank to it and want 32 bits."""
+    return seed % 2**31
 
 
 def room(stage: Stage, longest: int | None) -> int:
@@ -150,8 +158,6 @@ def _check(stage: Stage, known: Known) -> None:
         )
     if stage.kind == "sft":
         return
-    if stage.rollout.top_k:
-        raise SpecError(f"{where}: rollout.top_k must be 0 for trainer 'openrlhf', found {stage.rollout.top_k}")
     if stage.loss == "token-group":
         raise SpecError(f"{where}: loss must be token or sequence for trainer 'openrlhf', found token-group")
     if stage.loss == "sequence" and "actor.loss_agg_mode" not in known.flags:
@@ -169,7 +175,7 @@ def _located(stage: Stage, seed: int, places: Places, resume: bool) -> dict[str,
     return {
         model: places.model,
         data: places.data,
-        "train.seed": seed % 2**31,  # several parts add their rank to it
+        "train.seed": program_seed(seed),
         "ckpt.path": places.checkpoints,
         "ckpt.output_dir": places.output,
         "ckpt.load_enable": resume,
@@ -214,6 +220,7 @@ def _sft(stage: Stage, each: Share) -> dict[str, Any]:
         "model.gradient_checkpointing_enable": True,
         "data.input_key": "prompt",
         "data.output_key": "response",
+        "data.max_samples": stage.steps * stage.batch_size,  # whose default would cut a long stage
         "data.input_template": "",  # rendered already; the default would put "User:" before it
         **_common(stage),
     }
