@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strangers import publish
 from typer.testing import CliRunner
@@ -100,6 +100,7 @@ numbers = st.lists(st.integers(0, 20), min_size=1, max_size=4).map(lambda parts:
 clauses = st.builds("{}{}".format, st.sampled_from(["==", "!=", ">=", "<=", ">", "<"]), numbers)
 
 
+@settings(deadline=None)
 @given(numbers, st.lists(clauses, max_size=3))
 def test_releases_compare_as_the_library_of_pip_compares_them(version: str, parts: list[str]) -> None:
     from packaging.specifiers import SpecifierSet

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+import torch
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cascade_core.errors import SpecError
@@ -163,6 +164,7 @@ def test_a_size_whose_gradients_would_leak_is_refused_with_those_that_fit(
     assert told in refused(made, cluster)
 
 
+@settings(deadline=None)
 @given(
     nodes=st.integers(1, 9),
     gpus=st.integers(1, 9),
@@ -191,6 +193,7 @@ def test_a_size_that_is_accepted_shares_evenly_and_one_that_is_named_is_accepted
     assert each.responses % each.micro == 0 and each.micro == (size or 1)
 
 
+@settings(deadline=None)
 @given(steps=st.integers(1, 10_000), data=st.data())
 def test_the_warm_up_has_as_many_steps_as_the_spec_says(steps: int, data: st.DataObject) -> None:
     warmup = data.draw(st.integers(0, steps))
@@ -312,6 +315,7 @@ def test_a_flag_that_is_passed_through_reaches_the_program() -> None:
     assert (found["ds.zero_stage"], found["ds.packing_samples"], found["vllm.enable_sleep"]) == (3, True, False)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=2),
     st.text(st.characters(codec="utf-8", exclude_characters="\0")).filter(lambda text: not text.startswith("-")),
@@ -379,10 +383,9 @@ def test_no_demonstration_of_a_long_stage_is_cut_off() -> None:
     assert found["data.max_samples"] == 200_000 * 64
 
 
+@settings(deadline=None)
 @given(st.integers(1, 300), st.integers(0, 2**32 - 1))
 def test_rows_are_written_so_that_a_seeded_shuffle_brings_them_back(count: int, seed: int) -> None:
-    import torch
-
     used = program_seed(seed)
     written = unshuffled(range(count), used)
     taken = torch.randperm(count, generator=torch.Generator().manual_seed(used)).tolist()
