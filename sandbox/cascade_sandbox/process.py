@@ -42,7 +42,7 @@ class ProcessSandbox(Sandbox):
     """
 
     name: ClassVar[str] = "process"
-    guarantees: ClassVar[frozenset[str]] = frozenset({"cpu", "wall", "memory", "output", "stdin-closed", "orphans"})
+    guarantees: ClassVar[frozenset[str]] = frozenset({"cpu", "wall", "memory", "output", "pipes", "orphans", "folders"})
 
     def __init__(self, slots: int | None = None, *, check: bool = True) -> None:
         if sys.platform != "linux":
