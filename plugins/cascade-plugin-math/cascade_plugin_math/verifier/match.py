@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cascade_plugin_math.verifier import equations, families, names, quantities, ratios, regions
+from cascade_plugin_math.verifier import equations, families, names, quantities, ratios, regions, residues
 from cascade_plugin_math.verifier.matrices import rows_of
 from cascade_plugin_math.verifier.names import FALSE, assignments, is_name, reduce
 from cascade_plugin_math.verifier.node import Node, TooMuch, canonical, make, num, rebuild, sym, symbols, text
@@ -63,7 +63,7 @@ class Matcher:
         label, answer = settled(label, answer), settled(answer, label)
         if canonical(label) == canonical(answer):
             return True
-        for rule in (self._family, self._region, self._ratio, self._named, self._equation, self._values):
+        for rule in (residues.same, self._family, self._region, self._ratio, self._named, self._equation, self._values):
             verdict = rule(label, answer)
             if verdict is not None:
                 return verdict

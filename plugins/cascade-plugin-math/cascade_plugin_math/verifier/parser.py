@@ -146,6 +146,8 @@ class Parser:
     def binding(self) -> int | None:
         """How tight the next token binds to what is on its left; `None` ends the expression."""
         token = self.next
+        if self.is_modulus():
+            return CONDITION
         if token.kind == "key":
             return KEYS.get(token.text)
         if token.kind in ("end", "close") or token.text in _PRIVATE or (token.kind == "cmd" and token.text == "end"):
@@ -174,6 +176,8 @@ class Parser:
         return PRODUCT
 
     def infix(self, left: Node, binding: int) -> Node:
+        if self.is_modulus():
+            return self.modulus(left)
         token = self.next
         if binding == RELATION:
             return self.relation(left)
@@ -194,6 +198,17 @@ class Parser:
         if word in ("pmod", "pod"):
             return make("cond", left, self.argument(), value="mod")
         return make("cond", left, self.expression(CONDITION), value="for")
+
+    def is_modulus(self) -> bool:
+        """Whether `(mod 7)` is next: the same as `\\pmod 7`."""
+        return self.has("open", "(") and self.peek().text in ("mod", "bmod")
+
+    def modulus(self, left: Node) -> Node:
+        self.take()
+        self.take()
+        inner = self.expression()
+        self.expect("close", ")")
+        return make("cond", left, inner, value="mod")
 
     def postfix(self, left: Node) -> Node:
         token = self.take()
