@@ -50,15 +50,55 @@ def advantages(
             raise ContractError(f"a reward must be a finite number of size at most 1e100, found {reward!r}")
     if not judged or min(judged) == max(judged):
         return [0.0] * len(rewards)
-    mean = math.fsum(judged) / len(judged)
+    mean = _mean(judged)
     scale = _deviation(judged, mean, std) + epsilon if std != "none" else 1.0
     # Deviations too small for a float to square are no deviation.
-    shaped = (0.0 if reward is None or scale == 0 else (reward - mean) / scale for reward in rewards)
+    shaped = (0.0 if reward is None or scale == 0 else _away(reward, mean) / scale for reward in rewards)
     return [math.tanh(value) if shaping == "tanh" else value for value in shaped]
 
 
-def _deviation(judged: Sequence[float], mean: float, std: str) -> float:
-    squares = math.fsum((reward - mean) ** 2 for reward in judged)
+def grid(group: Sequence[float]) -> list[float]:
+    """The finished advantages of one group as nearby numbers whose sum is exactly 0 in 32-bit floats, in any order.
+
+    For a trainer that takes the group's mean away once more (OpenRLHF's `dr_grpo`): it then takes away 0. All become multiples of one
+    power of two, so fine that Σ |A_i| is at most 2^23 of them: every partial sum has 24 bits. What rounding leaves over is
+    taken from those that were rounded furthest; each moves by less than one step, and an exact 0 (a masked sample) stays.
+
+    >>> grid([0.1, 0.2, -0.3]) == [0.1, 0.2, -0.3], sum(grid([0.1, 0.2, -0.3]))
+    (False, 0.0)
+
+    Advantages that do not sum to 0 (`shaping="tanh"` makes such) only become multiples: a trainer that takes their mean away
+    changes them, and must not be given any.
+
+    Raises:
+        ContractError: they are too large for 32-bit floats.
+    """
+    size = math.fsum(abs(value) for value in group)
+    if not size < 2.0**127:
+        raise ContractError(f"advantages must fit into 32-bit floats, found sizes that sum to {size:g}")
+    step = 2.0 ** max(math.frexp(size)[1] - 23, -126)
+    units = [round(value / step) for value in group]
+    rest = sum(units) if abs(math.fsum(group)) <= 1e-9 * size else 0
+    sign = 1 if rest > 0 else -1
+    furthest = sorted(range(len(units)), key=lambda index: sign * (group[index] / step - units[index]))
+    for index in furthest[: abs(rest)]:
+        units[index] -= sign
+    return [unit * step for unit in units]
+
+
+def _mean(judged: Sequence[float]) -> tuple[float, float]:
+    """The mean as a float and what rounding took from it: of rewards that differ in their last digit alone, that is all."""
+    mean = math.fsum(judged) / len(judged)
+    left = math.fsum(reward - mean for reward in judged) / len(judged)
+    return mean, left if abs(left) > 1e-12 * max(abs(reward - mean) for reward in judged) else 0.0
+
+
+def _away(reward: float, mean: tuple[float, float]) -> float:
+    return reward - mean[0] - mean[1]
+
+
+def _deviation(judged: Sequence[float], mean: tuple[float, float], std: str) -> float:
+    squares = math.fsum(_away(reward, mean) ** 2 for reward in judged)
     return math.sqrt(squares / (len(judged) - (1 if std == "sample" else 0)))
 
 

@@ -2,12 +2,13 @@
 
 import math
 import statistics
+import struct
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cascade_core.advantages import advantages, soft_overlong, token_weights
+from cascade_core.advantages import advantages, grid, soft_overlong, token_weights
 from cascade_core.errors import ContractError
 
 # A grid of 1/16: sums and shifts of these are exact in floats, so laws can be tested without tolerance for the data.
@@ -184,3 +185,65 @@ def test_columns_of_different_length_are_refused():
 def test_an_unknown_loss_is_refused():
     with pytest.raises(ContractError, match="token, token-group, sequence"):
         token_weights([1], ["a"], [False], "mean")
+
+
+def float32_sum(values):
+    total = 0.0
+    for value in values:
+        total = struct.unpack("f", struct.pack("f", total + value))[0]
+    return total
+
+
+ANY_REWARDS = st.lists(
+    st.none() | st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1.0, 0.3, 1e-30, 1e6, math.nextafter(1e6, 2e6)]),
+    min_size=1,
+    max_size=64,
+)
+
+
+@given(ANY_REWARDS, STD, st.randoms(use_true_random=False))
+def test_a_group_on_the_grid_sums_to_exactly_zero_in_32_bits_in_any_order(rewards, std, chance):
+    found = grid(advantages(rewards, std=std))
+    assert [struct.unpack("f", struct.pack("f", value))[0] for value in found] == found
+    chance.shuffle(found)
+    assert float32_sum(found) == 0.0
+
+
+@given(ANY_REWARDS, STD)
+def test_the_grid_moves_no_advantage_by_more_than_a_millionth_of_the_group(rewards, std):
+    before = advantages(rewards, std=std)
+    size = math.fsum(map(abs, before))
+    assert all(abs(new - old) <= size * 2**-21 + 1e-37 for old, new in zip(before, grid(before), strict=True))
+
+
+@given(ANY_REWARDS, STD)
+def test_the_grid_leaves_a_masked_sample_at_exactly_zero(rewards, std):
+    found = grid(advantages(rewards, std=std))
+    assert all(value == 0.0 for reward, value in zip(rewards, found, strict=True) if reward is None)
+
+
+def test_plain_floats_would_not_sum_to_zero_in_32_bits():
+    assert float32_sum(advantages([1.0, 0.0, 0.0], std="sample")) != 0.0
+
+
+@pytest.mark.parametrize("group", [[1.0, 1.0, -1.9], [0.5], advantages([1.0, 0.0, 0.0], shaping="tanh")])
+def test_the_grid_keeps_a_sum_that_is_not_zero(group):
+    assert grid(group) == pytest.approx(group, abs=2**-20)
+
+
+@pytest.mark.parametrize("group", [[1e39, -1e39], [math.nan, 0.0], [math.inf, -math.inf]])
+def test_advantages_past_32_bits_have_no_grid(group):
+    with pytest.raises(ContractError, match="32-bit"):
+        grid(group)
+
+
+def test_the_grid_of_nothing_and_of_zeros_is_themselves():
+    assert grid([]) == []
+    assert grid([0.0, 0.0]) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-4])
+def test_rewards_that_differ_in_their_last_digit_alone_sum_to_zero(epsilon):
+    found = advantages([1e6, math.nextafter(1e6, 2e6)], epsilon=epsilon)
+    assert found[0] == -found[1] < 0
+    assert sum(grid(found)) == 0.0

@@ -1,0 +1,147 @@
+"""The agent's side of the service of a stage (`cascade_core.serve`): ask until there is an answer, or say why there will be none.
+
+Thousands of requests wait at once on one event loop, without a thread. A request that may have been lost is sent again as it was: the
+service knows groups and samples by their names and joins what it has already. How long an answer takes is the service's
+affair, since a whole step is judged together; that nobody is there at all ends the wait after `patience` seconds.
+
+aiohttp, which OpenRLHF brings along, is imported when the first request is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import resource
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cascade_core.errors import TrainerError, UsageError
+
+if TYPE_CHECKING:
+    import aiohttp
+
+ADDRESS, TOKEN, PATIENCE = "CASCADE_SERVE_ADDRESS", "CASCADE_SERVE_TOKEN", "CASCADE_SERVE_PATIENCE"
+_AGAIN = frozenset({408, 425, 429, 502, 503, 504})
+_TRY_SECONDS = 600.0  # for one answer; then asked again, in case that the other machine vanished without a word
+_LONGEST_PAUSE = 15.0
+_DESCRIPTORS = 65_536
+
+T = TypeVar("T")
+
+
+class Client:
+    """Requests to the service; for one event loop, which is the one of the first request.
+
+    Args:
+        address: the service's URL, without a path.
+        token: what it wants to be shown; `""` for none.
+        patience: seconds without any answer after which it counts as gone.
+    """
+
+    def __init__(self, address: str, token: str = "", patience: float = 300.0) -> None:
+        self._address, self._token, self._patience = address.rstrip("/"), token, patience
+        self._session: aiohttp.ClientSession | None = None
+        self._heard = time.monotonic()
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Client:
+        """The client that the variables `CASCADE_SERVE_ADDRESS`, `_TOKEN` and `_PATIENCE` (seconds) describe.
+
+        Raises:
+            UsageError: there is no address, or the patience is no number of seconds.
+        """
+        address, patience = environment.get(ADDRESS, ""), environment.get(PATIENCE, "300")
+        if not address.startswith(("http://", "https://")):
+            raise UsageError(f"{ADDRESS} must be the URL of the service of the stage, found {address[:80]!r}")
+        try:
+            seconds = float(patience)
+        except ValueError:
+            seconds = math.nan
+        if not 0 < seconds < math.inf:
+            raise UsageError(f"{PATIENCE} must be a number of seconds, found {patience[:80]!r}")
+        return cls(address, environment.get(TOKEN, ""), seconds)
+
+    async def ask(self, path: str, body: Mapping[str, Any], check: Callable[[Any], T]) -> T:
+        """The answer to one request, as `check` takes it.
+
+        Raises:
+            TrainerError: the service refuses it, answers something else, or is gone.
+        """
+        pause = 0.2
+        begun = time.monotonic()
+        while True:
+            status, told, wait = await self._try(path, body)
+            if status == 200:
+                return check(told)
+            if status not in _AGAIN and status != 0:
+                raise TrainerError(f"the service of the stage refuses {path} with {status}: {told}")
+            silent = time.monotonic() - max(self._heard, begun)
+            if status == 0 and silent > self._patience:
+                raise TrainerError(
+                    f"the service of the stage, {self._address}, did not answer for {silent:.0f} s: {told}"
+                )
+            await asyncio.sleep(max(wait, pause * random.uniform(0.5, 1.0)))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _try(self, path: str, body: Mapping[str, Any]) -> tuple[int, Any, float]:
+        """The status (0: no answer), what was told (the value, or why not), and seconds to wait before asking again."""
+        import aiohttp
+
+        session = self._opened()
+        try:
+            async with session.post(self._address + path, json=body) as response:
+                self._heard = time.monotonic()
+                if response.status != 200:
+                    return response.status, await _refusal(response), _seconds(response.headers.get("Retry-After"))
+                found = await response.json(content_type=None)
+                self._heard = time.monotonic()
+                return 200, found, 0.0
+        except (aiohttp.ClientPayloadError, ValueError) as cause:  # cut short
+            return 502, f"{type(cause).__name__}: {cause}", 0.0
+        except TimeoutError:
+            return 0, f"no answer within {_TRY_SECONDS:g} s", 0.0
+        except (aiohttp.ClientError, OSError) as cause:
+            return 0, f"{type(cause).__name__}: {cause}", 0.0
+
+    def _opened(self) -> aiohttp.ClientSession:
+        import aiohttp
+
+        if self._session is None:
+            _make_room()
+            headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                timeout=aiohttp.ClientTimeout(total=_TRY_SECONDS, connect=None, sock_connect=30),
+                headers=headers,
+            )
+        return self._session
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> str:
+    text = (await response.read())[:2000].decode("utf-8", "replace")
+    try:
+        found = await response.json(content_type=None)
+    except ValueError:
+        return text[:300]
+    return str(found.get("error", text))[:1000] if isinstance(found, dict) else text[:300]
+
+
+def _seconds(header: str | None) -> float:
+    """What `Retry-After` says, where it says seconds."""
+    return min(float(header), 60.0) if header is not None and header.isdecimal() else 0.0
+
+
+def _make_room() -> None:
+    """A connection is a descriptor, and the usual soft limit of 1,024 is fewer than a step has samples."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
