@@ -89,6 +89,12 @@ class Service:
         self.groups = Groups(self.scorer, self.needs_batch, self.limits.batch_seconds)
         self.stage = self.rollouts() if self.rollouts else None
 
+    def drain(self) -> None:
+        """The service ends: whoever waits for others that will not come any more is told so."""
+        self.groups.drain()
+        if self.stage is not None:
+            self.stage.drain()
+
 
 async def _score(service: Service, data: Any) -> dict[str, Any]:
     given = a_list(an_object(data, ("rows",)).get("rows"), "body.rows")
@@ -234,6 +240,8 @@ def build(service: Service) -> Starlette:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
+            if service.stage is not None:
+                service.stage.close()
 
     async def metrics(request: Request) -> Response:
         try:

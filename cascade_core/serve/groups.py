@@ -76,6 +76,12 @@ class Groups:
         judged = (await asyncio.shield(batch.done))[group]
         return {"rows": [{name: row[name] for name in ("score", "reward", "advantage", "masked")} for row in judged]}
 
+    def drain(self) -> None:
+        """The service ends: groups of incomplete batches are to be sent again to the next one."""
+        for batch in self._batches.values():
+            if len(batch.groups) < batch.size and not batch.done.done():
+                batch.done.set_exception(closing(ScoringError("send the group again")))
+
     def _open(self, stage: Stage, size: int) -> _Batch:
         done: asyncio.Future[Mapping[str, list[Row]]] = asyncio.get_running_loop().create_future()
         done.add_done_callback(lambda future: future.cancelled() or future.exception())  # perhaps nobody waits any more

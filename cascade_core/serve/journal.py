@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,6 +35,8 @@ class Journal:
         """Step and slot of each group that asked."""
         self.finished: dict[int, Mapping[str, float]] = {}
         """Steps whose file is written, with their metrics."""
+        self.stopped = ""
+        """Why the attempt was stopped; a service that is started again does not go on then."""
         self._visits: dict[int, int] = {}
         self._folder, self._path = folder, folder / "service.jsonl"
         self._file = self._opened()
@@ -72,6 +75,8 @@ class Journal:
     def _replay(self, line: Mapping[str, Any]) -> None:
         if "group" in line:
             self._count(line["group"], line["step"], line["slot"])
+        elif "stopped" in line:
+            self.stopped = line["stopped"]
         elif "metrics" in line:
             self.finished[line["step"]] = line["metrics"]
 
@@ -104,6 +109,12 @@ class Journal:
         """A step's file is written."""
         self.finished[step] = dict(metrics)
         self._write(self._file, {"step": step, "metrics": dict(metrics)})
+
+    def stop(self, why: str) -> None:
+        """The attempt is over."""
+        self.stopped = why
+        with suppress(OSError, ValueError):  # a full disk may be the reason; closed: the service is ending
+            self._write(self._file, {"stopped": why})
 
     def rows(self, step: int) -> list[Row]:
         """The judged rows of a finished step."""

@@ -31,15 +31,19 @@ def bound(host: str, port: int) -> socket.socket:
     Raises:
         UsageError: it cannot be had; says why.
     """
+    channel = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         channel = socket.socket(family, kind, protocol)
         channel.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         channel.bind(address)
         channel.listen(_BACKLOG)
-    except OSError as cause:
+    except (OSError, UnicodeError) as cause:
+        if channel is not None:
+            channel.close()
+        why = getattr(cause, "strerror", None) or str(cause)
         raise UsageError(
-            f"nothing can listen at {host}:{port}: {(cause.strerror or str(cause)).lower()}; name another --host or --port (0 takes any that is free)"
+            f"nothing can listen at {host}:{port}: {why.lower()}; name another --host or --port (0 takes any that is free)"
         ) from cause
     return channel
 
@@ -58,14 +62,18 @@ def is_loopback(host: str) -> bool:
 class _Server(uvicorn.Server):
     """Told when it listens; signals drain it and are not raised again afterwards, since others clean up behind it."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._service, self._ready = service, ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.drain()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -120,7 +128,7 @@ def _server(service: Service, ready: Callable[[], None], drain: float) -> _Serve
         ws="none",
         **settings,
     )
-    return _Server(config, ready)
+    return _Server(config, service, ready)
 
 
 def _open_more_files() -> None:

@@ -71,7 +71,11 @@ class Rollouts:
         self._steps: dict[int, _Step] = {}
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.stopped = ""
+
+    @property
+    def stopped(self) -> str:
+        """Why no step is judged any more; `""` while the stage goes on."""
+        return self._journal.stopped
 
     def slot(self, data: Any) -> dict[str, Any]:
         """The task of a slot for a group that is about to be sampled; the same group always gets the same.
@@ -184,7 +188,7 @@ class Rollouts:
     def _take(self, state: _Step, place: tuple[int, int], row: Row, group: str) -> None:
         known = state.rows.setdefault(place, row)
         if known is not row:
-            if known != row and "gave_up" not in known:
+            if known != row and "gave_up" not in known and "gave_up" not in row:  # the first word counts
                 raise self._conflict(f"{group}, sample {place[1]}", "the response that came first")
             return
         if isinstance(row["response"], str):
@@ -221,12 +225,22 @@ class Rollouts:
         self._steps.pop(step, None)
 
     def _stop(self, state: _Step, why: str) -> None:
-        self.stopped = why
+        self._journal.stop(why)
         self._say(f"stopped: {why}")
         state.done.set_exception(Refused(why, status=409))
 
     def _stored(self, step: int) -> dict[tuple[int, int], dict[str, Any]]:
         return answers(self._journal.rows(step))
+
+    def drain(self) -> None:
+        """The service ends: samples of incomplete steps are to be sent again to the next one."""
+        for state in self._steps.values():
+            if not state.begun and not state.done.done():
+                state.done.set_exception(closing(ScoringError("send the sample again")))
+
+    def close(self) -> None:
+        """The service has ended."""
+        self._journal.close()
 
     async def watch(self) -> None:
         """Completes steps of which nothing has come for too long; runs until it is cancelled."""

@@ -77,7 +77,6 @@ def run(settings: Staged, token: str) -> None:
 
         service = Service(scorer, Index([Path(settings.prompts)]), access=Access(token), rollouts=rollouts)
         serve(service, channel, lambda: _tell(address(channel)), float(settings.drain_seconds))
-        journal.close()
 
 
 def _tell(where: str) -> None:
