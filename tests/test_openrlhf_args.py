@@ -20,6 +20,7 @@ from cascade_core.trainers.openrlhf_args import Places, command, native, program
 from cascade_core.trainers.openrlhf_order import unshuffled
 from cascade_core.trainers.openrlhf_parser import VERSIONS, Flag, Known, recorded
 from cascade_core.trainers.openrlhf_sizes import Cluster, context, share
+from cascade_core.trainers.schedule import factor
 
 KINDS = {"int": int, "float": float, "str": str}
 EIGHT = Cluster(nodes=8, gpus_per_node=8, address="http://head:8265")
@@ -395,3 +396,22 @@ def test_rows_are_written_so_that_a_seeded_shuffle_brings_them_back(count: int, 
 def test_every_seed_of_a_spec_is_one_that_the_program_can_count_up_from() -> None:
     assert parsed(stage())["train.seed"] == 7
     assert program_seed(2**32 - 1) + 4096 < 2**32
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+@pytest.mark.parametrize("warmup", [0, 1, 7])
+def test_the_rate_of_every_update_is_the_schedules_but_for_a_warm_up_that_begins_at_0(
+    schedule: str, warmup: int
+) -> None:
+    from transformers import get_scheduler
+
+    made = stage(steps=30, optim={"lr": 1.0, "schedule": schedule, "warmup_steps": warmup})
+    flags = native(made, EIGHT, recorded("rl", VERSIONS[0]))
+    optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=flags["actor.adam.lr"])
+    first = math.ceil(30 * flags["actor.lr_warmup_ratio"])  # as OpenRLHF makes its scheduler
+    scheduler = get_scheduler(flags["actor.lr_scheduler"], optimizer, first, 30, scheduler_specific_kwargs={})
+    for step in range(30):
+        wanted = step / warmup if step < warmup else factor(step, 30, made.optim)
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(wanted, abs=1e-12)
+        optimizer.step()
+        scheduler.step()
