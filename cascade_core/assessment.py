@@ -10,6 +10,8 @@ time. A request that failed is a row that could not be judged, with its cause: i
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +94,8 @@ def assess(
 
 
 def _pins(exam: Exam) -> dict[str, Any]:
-    return {"sampling": exam.sampling.model_dump(), "tasks": f"{len(exam.tasks)} tasks, {exam.fingerprint[:16]}"}
+    tasks = hashlib.sha256(json.dumps(list(exam.tasks), sort_keys=True).encode()).hexdigest()
+    return {"sampling": exam.sampling.model_dump(), "tasks": f"{len(exam.tasks)} with hash {tasks[:16]}"}
 
 
 def _answer(

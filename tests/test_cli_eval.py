@@ -186,7 +186,7 @@ def test_a_finished_evaluation_asks_nothing_more(run, server):
         (["--seed", "4"], "seed 0, now 4"),
         (["--temperature", "0"], "sampling"),
         (["--limit", "1"], "tasks"),
-        (["--samples", "2"], "samples 1, now 2"),
+        (["--samples", "2"], "was begun with samples 1, now 2; use"),
         (["--body", "n=1"], "body"),
         (["--api", "completions"], "api chat, now completions"),
     ],

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cascade_core.difference import Change, Difference
 
 _SHOWN = 30  # changes in the table; --json has all
+_RARE = ("failed", "recovered", "otherwise", "only_first", "only_second")  # nine columns fit no terminal
 
 
 def diff(
@@ -44,7 +45,10 @@ def diff(
 
 def _print(found: Difference, first: Path, second: Path) -> None:
     screen = console()
-    counts = ("compared", "same", "better", "worse", "failed", "recovered", "otherwise", "only_first", "only_second")
+    counts = [
+        *("compared", "same", "better", "worse"),
+        *(name for name in _RARE if any(getattr(cell, name) for cell in found.cells)),
+    ]
     cells = table(f"{first} → {second}", "domain", "source", *(f">{name.replace('_', ' ')}" for name in counts))
     for cell in found.cells:
         cells.add_row(foreign(cell.domain), foreign(cell.source), *(str(getattr(cell, name)) for name in counts))
