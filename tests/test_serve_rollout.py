@@ -10,16 +10,13 @@ import httpx2
 import pytest
 from echoed import wait_until
 from faulty import ref
-from hypothesis import given
-from hypothesis import strategies as st
 from serving import EXTENSION, Program, served
 
-from cascade_core.advantages import advantages
+from cascade_core.advantages import advantages, grid
 from cascade_core.errors import RunError
 from cascade_core.initial import make
 from cascade_core.judge import Judge
 from cascade_core.rows import read, write
-from cascade_core.serve.handing import GRID, on_grid
 from cascade_core.serve.journal import Journal
 from cascade_core.serve.rollout import Rollouts
 from cascade_core.serve.staged import TOKEN
@@ -117,7 +114,7 @@ def test_a_step_is_answered_when_it_is_whole_and_is_the_file_that_the_judge_writ
         assert [one["advantage"] for one in rows] == advantages([1.0, 0.0]) * SLOTS
         for (_, index), (status, answer) in told.items():
             assert status == 200
-            assert answer["reward"] == on_grid(advantages([1.0, 0.0]))[index]
+            assert answer["reward"] == grid(advantages([1.0, 0.0]))[index]
             assert (answer["scores"], answer["masked"]) == (1.0 - index, "")
             assert answer["extra_logs"]["cascade_reward"] == 1.0 - index
         stage = service.get("/stage")[1]
@@ -234,21 +231,6 @@ def test_a_full_disk_stops_the_stage_and_not_the_service(tmp_path, monkeypatch):
         assert {status for status, _ in told.values()} == {409}
         assert "No space left on device" in service.get("/stage")[1]["stopped"]
         assert service.get("/health")[0] == 200
-
-
-@given(st.lists(st.floats(-30, 30), min_size=2, max_size=64), st.lists(st.booleans(), min_size=64, max_size=64))
-def test_advantages_that_are_handed_over_add_up_to_nothing_and_masked_ones_stay_0(rewards, masked):
-    kept = [None if hidden else reward for reward, hidden in zip(rewards, masked, strict=False)]
-    exact = advantages(kept)
-    found = on_grid(exact)
-    assert sum(found) == 0.0
-    assert all(abs(a - b) <= GRID * len(found) for a, b in zip(exact, found, strict=True))
-    assert all(b == 0 for a, b in zip(kept, found, strict=True) if a is None)
-
-
-def test_advantages_whose_mean_is_not_0_only_go_to_the_grid():
-    shaped = advantages([0.0, 0.0, 1.0], shaping="tanh")
-    assert on_grid(shaped) == [round(one / GRID) * GRID for one in shaped]
 
 
 @pytest.fixture(scope="module")
