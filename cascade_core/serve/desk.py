@@ -15,7 +15,7 @@ from cascade_core.domain import Score
 from cascade_core.errors import ScoringError
 from cascade_core.rows import Row
 from cascade_core.scoring import Scorer
-from cascade_core.serve.inflight import Entry, Inflight
+from cascade_core.serve.inflight import Entry, Inflight, Key, another_row
 from cascade_core.serve.metrics import Metrics
 from cascade_core.serve.wire import Refused
 
@@ -59,25 +59,35 @@ class Desk:
     def _entries(self, rows: Sequence[Row]) -> list[Entry]:
         """All are looked up before the first begins: a request is begun as a whole or not at all."""
         found = [self.inflight.find(row) for row in rows]
-        new = sum(not isinstance(one, Entry) for one in found)
-        if new and len(self.inflight) + new > self._most_rows:
+        new: dict[Key, bytes] = {}
+        for row, one in zip(rows, found, strict=True):
+            if not isinstance(one, Entry) and new.setdefault(*one) != one[1]:
+                raise another_row(row["request_id"])
+        if new and len(self.inflight) + len(new) > self._most_rows:
             self.metrics.refused.labels("rows").inc()
             raise Refused(
                 f"{len(self.inflight)} rows wait for their verdicts already (allowed: {self._most_rows}); ask again later",
                 status=503,
                 again=1,
             )
+        begun: dict[Key, Entry] = {}
         try:
-            return [self._begin(row) for row in rows]
+            return [self._entry(row, one, begun) for row, one in zip(rows, found, strict=True)]
         except ScoringError as cause:
             raise closing(cause) from cause
 
-    def _begin(self, row: Row) -> Entry:
-        found = self.inflight.find(row)  # again: a row of the same request may be the same sample
-        if isinstance(found, Entry):
+    def _entry(self, row: Row, found: Entry | tuple[Key, bytes], begun: dict[Key, Entry]) -> Entry:
+        """The request that the row is: one of before, one that another row of this request began, or a new one."""
+        known = found if isinstance(found, Entry) else begun.get(found[0])
+        if known is not None:
             self.metrics.joined.labels(row["domain"]).inc()
-            return found
-        (key, digest), begun = found, self.inflight.clock()
+            return known
+        key, digest = found if isinstance(found, tuple) else (found.key, found.digest)
+        begun[key] = self._begin(row, key, digest)
+        return begun[key]
+
+    def _begin(self, row: Row, key: Key, digest: bytes) -> Entry:
+        begun = self.inflight.clock()
         future = asyncio.wrap_future(self.scorer.submit(row))
         entry = Entry(key, row["domain"], row["id"], digest, future, begun)
         future.add_done_callback(lambda done: self._count(entry, done))

@@ -20,12 +20,15 @@ from typing import Any
 from cascade_core.domain import Score
 from cascade_core.serve.wire import Refused
 
+Key = tuple[str, str | bytes]
+"""A request's id, or the digest of a row without one."""
+
 
 @dataclass(eq=False)
 class Entry:
     """One request: what it is about, since when (monotonic clock), and its verdict to come."""
 
-    key: tuple[str, str | bytes]
+    key: Key
     domain: str
     task: str
     digest: bytes
@@ -45,8 +48,8 @@ class Inflight:
 
     def __init__(self, count: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._count, self._seconds, self.clock = count, seconds, clock
-        self._running: dict[tuple[str, str | bytes], Entry] = {}
-        self._kept: OrderedDict[tuple[str, str | bytes], tuple[float, Entry]] = OrderedDict()
+        self._running: dict[Key, Entry] = {}
+        self._kept: OrderedDict[Key, tuple[float, Entry]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._running)
@@ -60,26 +63,20 @@ class Inflight:
         """What runs, the oldest first."""
         yield from list(self._running.values())
 
-    def find(self, row: Mapping[str, Any]) -> Entry | tuple[tuple[str, str | bytes], bytes]:
+    def find(self, row: Mapping[str, Any]) -> Entry | tuple[Key, bytes]:
         """The request that the row is; else its key and digest, for `begin`.
 
         Raises:
             Refused: its `request_id` is that of another row; status 409.
         """
         digest = _digest(row)
-        key: tuple[str, str | bytes] = ("id", row["request_id"]) if row.get("request_id") else ("row", digest)
+        key: Key = ("id", row["request_id"]) if row.get("request_id") else ("row", digest)
         self._forget()
         found = self._running.get(key) or self._kept.get(key, (0.0, None))[1]
         if found is None:
             return key, digest
         if found.digest != digest:
-            raise Refused(
-                f"request_id {row['request_id'][:80]!r} was that of another row; a request has an id of its own",
-                status=409,
-                field="request_id",
-                found=row["request_id"],
-                allowed="an id that no other row had",
-            )
+            raise another_row(str(row["request_id"]))
         return found
 
     def begin(self, entry: Entry) -> None:
@@ -97,6 +94,17 @@ class Inflight:
         oldest = self.clock() - self._seconds
         while self._kept and (len(self._kept) > self._count or next(iter(self._kept.values()))[0] < oldest):
             self._kept.popitem(last=False)
+
+
+def another_row(request_id: str) -> Refused:
+    """The refusal of an id that is taken."""
+    return Refused(
+        f"request_id {request_id[:80]!r} was that of another row; a request has an id of its own",
+        status=409,
+        field="request_id",
+        found=request_id,
+        allowed="an id that no other row had",
+    )
 
 
 def _digest(row: Mapping[str, Any]) -> bytes:
