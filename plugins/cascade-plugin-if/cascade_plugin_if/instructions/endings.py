@@ -11,7 +11,7 @@ from cascade_plugin_if.instructions.keywords import is_spaceless
 from cascade_plugin_if.reading import Reading
 from cascade_plugin_if.words import fold
 
-_DOUBLE = '"“”„‟«»＂'
+_DOUBLE = '"“”„‟«»＂『』〝〞❝❞'
 _CLOSING = " \t\n*_~`"
 _MARK = regex.compile(rf"[{_DOUBLE}]")
 
@@ -35,9 +35,9 @@ def is_quoted(text: str) -> bool:
 
 def _is_opening(text: str, at: int) -> bool:
     mark, before, after = text[at], text[at - 1 : at], text[at + 1 : at + 2]
-    if mark in "„‟«“" and not (mark == "“" and before.isalnum()):
+    if mark in "„‟«“『〝❝" and not (mark == "“" and before.isalnum()):
         return True
-    if mark in "”»":
+    if mark in "”»』〞❞":
         return False
     return at == 0 or ((before.isspace() or before in "([{—–-*_'‘\\" or before in _DOUBLE) and not after.isspace())
 
@@ -51,7 +51,7 @@ def _ending(reading: Reading, args: Args) -> bool:
     phrase = fold(" ".join(args["end_phrase"].split()))
     tail = reading.text[-4 * len(args["end_phrase"]) - 400 :]
     flat = fold(" ".join(tail.split()))
-    closing = _CLOSING + _DOUBLE + "'’"
+    closing = _CLOSING + _DOUBLE + "'’」"
     while True:
         if flat.endswith(phrase):
             before = flat[: -len(phrase)]
