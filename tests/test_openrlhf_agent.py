@@ -4,13 +4,16 @@ import ast
 import asyncio
 import math
 import threading
+import time
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from openrlhf_rig import Engine, Rig, Sampling, Service, good, load
 
 import cascade_core
 from cascade_core.errors import TrainerError, UsageError
+from cascade_core.trainers import openrlhf_client
 from cascade_core.trainers.openrlhf_sample import LOGGED, read_answer, slot_of
 
 CORE = Path(cascade_core.__file__).parent
@@ -209,6 +212,15 @@ def test_a_refusal_ends_the_job_with_the_words_of_the_service(rig, status):
         rig.run(lambda: gathered(*rig.group()))
 
 
+def test_somebody_elses_server_ends_the_job(rig):
+    async def page(request):
+        return web.Response(text="<html>")
+
+    rig.service._slot = page
+    with pytest.raises(TrainerError, match="refuses /slot with 406: JSONDecodeError"):
+        rig.run(lambda: gathered(*rig.group()))
+
+
 def test_a_service_that_is_gone_ends_the_job(rig):
     async def gone():
         rig.agent._client._address = "http://127.0.0.1:9"
@@ -216,6 +228,29 @@ def test_a_service_that_is_gone_ends_the_job(rig):
 
     with pytest.raises(TrainerError, match=r"the service of the stage, http://127.0.0.1:9, did not answer for"):
         rig.run(gone, CASCADE_SERVE_PATIENCE="0.5")
+
+
+def test_an_answer_that_takes_longer_than_a_try_and_than_the_patience_is_waited_for(rig, monkeypatch):
+    monkeypatch.setattr(openrlhf_client, "_TRY_SECONDS", 0.4)
+    begun = time.monotonic()
+
+    async def slowly(body):
+        await asyncio.sleep(max(0.0, begun + 2 - time.monotonic()))
+        return good()
+
+    rig.service.answer = slowly
+    outputs = rig.run(lambda: gathered(*rig.group()), CASCADE_SERVE_PATIENCE="0.5")
+    assert [out["reward"] for out in outputs] == [0.5, 0.5]
+    assert len(rig.service.samples) > 2
+
+
+def test_a_service_that_is_away_for_less_than_the_patience_is_waited_for(rig):
+    async def away():
+        there, rig.agent._client._address = rig.agent._client._address, "http://127.0.0.1:9"
+        asyncio.get_running_loop().call_later(1.0, setattr, rig.agent._client, "_address", there)
+        return await gathered(*rig.group())
+
+    assert len(rig.run(away, CASCADE_SERVE_PATIENCE="60")) == 2
 
 
 def test_the_token_is_shown(rig):

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cascade_core.errors import TrainerError, UsageError
+from cascade_core.trainers.openrlhf_sample import why
 
 if TYPE_CHECKING:
     import aiohttp
@@ -43,7 +44,7 @@ class Client:
     def __init__(self, address: str, token: str = "", patience: float = 300.0) -> None:
         self._address, self._token, self._patience = address.rstrip("/"), token, patience
         self._session: aiohttp.ClientSession | None = None
-        self._heard = time.monotonic()
+        self._unreached: float | None = None  # since when, if the last that was heard is that nobody is there
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Client:
@@ -70,14 +71,13 @@ class Client:
             TrainerError: the service refuses it, answers something else, or is gone.
         """
         pause = 0.2
-        begun = time.monotonic()
         while True:
             status, told, wait = await self._try(path, body)
             if status == 200:
                 return check(told)
             if status not in _AGAIN and status != 0:
                 raise TrainerError(f"the service of the stage refuses {path} with {status}: {told}")
-            silent = time.monotonic() - max(self._heard, begun)
+            silent = time.monotonic() - self._unreached if self._unreached is not None else 0.0
             if status == 0 and silent > self._patience:
                 raise TrainerError(
                     f"the service of the stage, {self._address}, did not answer for {silent:.0f} s: {told}"
@@ -92,18 +92,19 @@ class Client:
         session = self._opened()
         try:
             async with session.post(self._address + path, json=body) as response:
-                self._heard = time.monotonic()
+                self._unreached = None
                 if response.status != 200:
                     return response.status, await _refusal(response), _seconds(response.headers.get("Retry-After"))
-                found = await response.json(content_type=None)
-                self._heard = time.monotonic()
-                return 200, found, 0.0
-        except (aiohttp.ClientPayloadError, ValueError) as cause:  # cut short
-            return 502, f"{type(cause).__name__}: {cause}", 0.0
-        except TimeoutError:
-            return 0, f"no answer within {_TRY_SECONDS:g} s", 0.0
+                return 200, await response.json(content_type=None), 0.0
+        except aiohttp.ClientPayloadError as cause:  # cut short
+            return 502, why(cause), 0.0
+        except ValueError as cause:  # whole, and no JSON: somebody else lives there
+            return 406, why(cause), 0.0
         except (aiohttp.ClientError, OSError) as cause:
-            return 0, f"{type(cause).__name__}: {cause}", 0.0
+            if isinstance(cause, TimeoutError) and not isinstance(cause, aiohttp.ConnectionTimeoutError):
+                return 408, why(cause), 0.0  # it is there, and takes its time
+            self._unreached = time.monotonic() if self._unreached is None else self._unreached
+            return 0, why(cause), 0.0
 
     def _opened(self) -> aiohttp.ClientSession:
         import aiohttp
