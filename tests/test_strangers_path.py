@@ -73,7 +73,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     called(sys.executable, "-c", "from cascade_core.cli import main; main()", "new", "word-play", cwd=folder)
     dist, programs = wheels(package, folder), clean_environment(folder)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--python", programs / "python")
-    wanted = ("cascade-plugin-word-play[dev]", "cascade-plugin-math", "cascade-plugin-if")
+    wanted = ("cascade-plugin-word-play[dev]", "cascade-plugin-math", "cascade-plugin-if", "cascade-plugin-code")
     called(*pip, "install", "--no-index", "--find-links", dist, *wanted, cwd=folder)
     return package, programs
 
@@ -101,7 +101,7 @@ def test_a_strangers_domain_is_found_checked_and_scores(stranger: tuple[Path, Pa
     offered = {plugin["distribution"]: (plugin["version"], plugin["offers"]) for plugin in found}
     assert offered["cascade-plugin-word-play"] == ("0.1.0", {"domain": ["word-play"]})
     assert offered["cascade-rl"][0] == version("cascade-rl")
-    assert {"cascade-plugin-math", "cascade-plugin-if"} <= set(offered)
+    assert {"cascade-plugin-math", "cascade-plugin-if", "cascade-plugin-code"} <= set(offered)
     checked = json.loads(called(programs / "cascade", "check", "word-play", "--json", cwd=tmp_path))
     assert checked["failed"] == 0 and len(checked["findings"]) >= 14
     assert "1 passed" in called(programs / "python", "-m", "pytest", "-p", "no:cacheprovider", package, cwd=tmp_path)
