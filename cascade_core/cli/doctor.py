@@ -20,6 +20,9 @@ def doctor(
         typer.Argument(metavar="[SPEC]", help="Say what this spec needs that is not there.", show_default=False),
     ] = None,
     set_: Set = None,
+    python: Annotated[
+        str, typer.Option("--python", metavar="PATH", help="The interpreter of the environment that OpenRLHF is in.")
+    ] = "",
     json: Json = False,
 ) -> None:
     """Say which versions go together, what of them is here, what is broken, and how to get what is missing. Change nothing.
@@ -33,7 +36,7 @@ def doctor(
     from cascade_core.versions import TOGETHER
 
     loaded = load(spec, set_ or ()) if spec else None
-    findings = examine(loaded, spec, set_ or ())
+    findings = examine(loaded, spec, set_ or (), python=python)
     healthy = not any(finding.stops for finding in findings)
     if json:
         together = {name: dict(pins) for name, pins in TOGETHER.items()}
