@@ -230,6 +230,31 @@ def test_a_domain_and_task_that_hang_are_named(shared):
     assert "domain 'faulty', task 'the-slow-one': no verdict after" in "\n".join(shared.said)
 
 
+def test_what_only_stands_in_line_does_not_hang():
+    from cascade_core.serve.inflight import Entry, Inflight
+
+    async def main():
+        now = [0.0]
+        inflight = Inflight(9, 9.0, lambda: now[0])
+        entries = []
+        for number in range(20):
+            now[0] += 1.0
+            future = asyncio.get_running_loop().create_future()
+            entries.append(Entry(("row", bytes([number])), "d", str(number), b"", future, now[0]))
+            inflight.begin(entries[-1])
+        hanging = []
+        for entry in [*entries[:5], *entries[6:]]:  # one of them is not answered
+            now[0] += 10.0
+            hanging.append([one.task for one in inflight.running() if inflight.hangs(one, 60.0)])
+            entry.future.set_result(None)
+            await asyncio.sleep(0)
+        return hanging
+
+    hanging = asyncio.run(main())
+    assert hanging[:5] == [[]] * 5
+    assert all(found == ["5"] for found in hanging[-5:])
+
+
 def test_domains_are_told(shared):
     told = shared.get("/domains")[1]["domains"]
     assert set(told) == {"faulty", "grouped", "batchwise"}

@@ -57,7 +57,7 @@ def serve(
     max_body_mib: Annotated[int, typer.Option(min=1, max=1024, help="The longest body of a request.")] = 16,
     keep: Annotated[int, typer.Option(min=0, help="Answers kept for requests that are sent again.")] = 100_000,
     keep_seconds: Annotated[float, typer.Option(min=0, help="How long they are kept.")] = 3600.0,
-    slow_seconds: Annotated[float, typer.Option(min=0.1, help="Rows that wait longer are named.")] = 60.0,
+    slow_seconds: Annotated[float, typer.Option(min=0.1, help="Rows that hang longer are named.")] = 60.0,
     batch_seconds: Annotated[float, typer.Option(min=0.1, help="How long a batch may be incomplete.")] = 600.0,
     drain_seconds: Annotated[float, typer.Option(min=1, help="How long SIGTERM waits for what is in flight.")] = 60.0,
     unjudged: Annotated[

@@ -49,6 +49,9 @@ class Inflight:
     def __init__(self, count: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._count, self._seconds, self.clock = count, seconds, clock
         self._running: dict[Key, Entry] = {}
+        self._answered: dict[
+            str, tuple[float, float]
+        ] = {}  # by domain: the last answer, and the youngest request with one
         self._kept: OrderedDict[Key, tuple[float, Entry]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -62,6 +65,17 @@ class Inflight:
     def running(self) -> Iterator[Entry]:
         """What runs, the oldest first."""
         yield from list(self._running.values())
+
+    def hangs(self, entry: Entry, seconds: float) -> bool:
+        """Whether it has waited so long for its own sake: requests behind it are answered, or none of its domain is any more.
+
+        Where all wait because there are many of them, they are answered in the order in which they came.
+        """
+        last, youngest = self._answered.get(entry.domain, (entry.begun, entry.begun))
+        now = self.clock()
+        if now - entry.begun < seconds:
+            return False
+        return youngest > entry.begun + seconds / 10 or now - max(last, entry.begun) >= seconds
 
     def find(self, row: Mapping[str, Any]) -> Entry | tuple[Key, bytes]:
         """The request that the row is; else its key and digest, for `begin`.
@@ -86,6 +100,8 @@ class Inflight:
 
     def _done(self, entry: Entry, future: asyncio.Future[Score]) -> None:
         self._running.pop(entry.key, None)
+        youngest = self._answered.get(entry.domain, (0.0, entry.begun))[1]
+        self._answered[entry.domain] = (self.clock(), max(youngest, entry.begun))
         if entry.key[0] == "id" and not future.cancelled() and future.exception() is None:
             self._kept[entry.key] = (self.clock(), entry)
             self._forget()

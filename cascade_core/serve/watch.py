@@ -1,7 +1,7 @@
 """A watchdog: names the domain and the task of requests that wait too long, so that a hang is somebody's and not everybody's.
 
-It only tells, on standard error and in `/health`; what ends a hanging verdict is the scorer's own limit. Rows of a domain begin in
-the order in which they came, so the oldest that wait are the ones that run.
+It only tells, on standard error and in `/slow`; what ends a hanging verdict is the scorer's own limit. Rows that wait because there are
+many of them are not named (`Inflight.hangs`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Watch:
     """Looks at what runs; one instance a service.
 
     Args:
-        seconds: a request that waits longer is named, and again each time that it has waited twice as long.
+        seconds: a request that hangs longer is named, and again each time that it has waited twice as long.
         say: where one line goes.
     """
 
@@ -28,12 +28,12 @@ class Watch:
         self._inflight, self._metrics, self._seconds, self._say = inflight, metrics, seconds, say
 
     def slow(self) -> list[dict[str, Any]]:
-        """The oldest requests of each domain that wait too long."""
+        """The oldest requests of each domain that hang."""
         now, found = self._inflight.clock(), []
         counts: dict[str, int] = {}
         for entry in self._inflight.running():
-            if now - entry.begun < self._seconds:
-                break
+            if not self._inflight.hangs(entry, self._seconds):
+                continue
             counts[entry.domain] = counts.get(entry.domain, 0) + 1
             if counts[entry.domain] <= _TOLD:
                 seconds = round(now - entry.begun, 1)
@@ -41,14 +41,12 @@ class Watch:
         return found
 
     def look(self) -> None:
-        """Names what has become slow since the last look."""
+        """Names what hangs since the last look."""
         now = self._inflight.clock()
         named: dict[str, int] = {}
         for entry in self._inflight.running():
             waited = now - entry.begun
-            if waited < self._seconds:
-                break
-            if waited < 2 * entry.told:
+            if waited < 2 * entry.told or not self._inflight.hangs(entry, self._seconds):
                 continue
             if not entry.told:
                 self._metrics.slow.labels(entry.domain).inc()
