@@ -18,6 +18,7 @@ from serving import row, served
 from cascade_core.rows import write
 from cascade_core.serve.app import Limits
 from cascade_core.serve.index import Index
+from cascade_core.serve.inflight import Entry, Inflight
 
 
 @pytest.fixture(scope="module")
