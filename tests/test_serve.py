@@ -232,8 +232,6 @@ def test_a_domain_and_task_that_hang_are_named(shared):
 
 
 def test_what_only_stands_in_line_does_not_hang():
-    from cascade_core.serve.inflight import Entry, Inflight
-
     async def main():
         now = [0.0]
         inflight = Inflight(9, 9.0, lambda: now[0])
