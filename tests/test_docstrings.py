@@ -30,7 +30,9 @@ def modules() -> list[str]:
 
 
 @pytest.mark.parametrize("name", modules())
-def test_the_examples_of_a_module_run(name: str) -> None:
+def test_the_examples_of_a_module_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in FOLDERS:  # the plugin that is not installed with the others too
+        monkeypatch.syspath_prepend(folder)
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.FAIL_FAST)
     assert result.attempted > 0 and result.failed == 0
 
