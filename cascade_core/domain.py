@@ -291,11 +291,21 @@ class Domain(ABC):
         return None
 
     def demonstrations(self, split: str, seed: int) -> Iterable[Demonstration]:
-        """Data for supervised fine-tuning; the default is every task that has a reference."""
+        """Data for supervised fine-tuning; the default is every task that has a reference.
+
+        Raises:
+            ContractError: 10,000 tasks in a row have none: an endless generator without references would never end.
+        """
+        without = 0
         for task in self.tasks(split, seed):
             reference = self.reference(task)
             if reference is not None:
+                without = 0
                 yield Demonstration(task, reference)
+            elif (without := without + 1) >= 10_000:
+                raise ContractError(
+                    f"domain {self.name!r} has no reference for {without:,} tasks in a row, so no demonstrations"
+                )
 
     def pairs(self, split: str, seed: int) -> Iterable[Pair]:
         """Preference pairs for a reward model; the default is none."""

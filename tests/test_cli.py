@@ -289,7 +289,7 @@ def test_check_tells_what_is_wrong_and_ends_with_status_1(publish) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
-        (["chekced"], 1, "no domain is called 'chekced', did you mean 'checked'"),
+        (["chekced"], 2, "no domain is called 'chekced', did you mean 'checked'"),
         (["checked", "--option", "leek=true"], 2, "unknown option 'leek', did you mean 'leak'"),
         (["checked", "--option", "leak=3"], 2, "option 'leak' must be true or false, found 3"),
         (["checked", "--option", "leak"], 2, "--option leak: must be path=value"),
@@ -344,7 +344,7 @@ def test_score_ends_with_status_1_when_too_many_could_not_be_judged(publish, tmp
     [
         (["absent.jsonl"], 2, "absent.jsonl is no file"),
         (["rows.jsonl", "--option", "leak=true"], 2, "name it with --domain"),
-        (["rows.jsonl", "--domain", "chekced"], 1, "no domain is called 'chekced', did you mean 'checked'"),
+        (["rows.jsonl", "--domain", "chekced"], 2, "no domain is called 'chekced', did you mean 'checked'"),
         (["rows.jsonl", "--domain", "checked", "-o", "rows.jsonl"], 2, "would be overwritten with itself"),
         (["bad.jsonl"], 2, "bad.jsonl:1: not a JSON object"),
     ],

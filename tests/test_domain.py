@@ -1,6 +1,7 @@
 """Where the thought ends and the answer begins, and which scores there can be."""
 
 import dataclasses
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -153,3 +154,15 @@ def test_demonstrations_are_the_tasks_that_have_a_reference():
 def test_a_domain_without_score_cannot_be_built():
     with pytest.raises(TypeError, match="abstract"):
         type("Half", (Domain,), {"tasks": lambda self, split, seed: []})()
+
+
+def test_an_endless_domain_without_references_has_no_demonstrations_and_says_so():
+    class Endless(Halves):
+        def tasks(self, split, seed):
+            return (Task(f"t{i}", "?") for i in itertools.count())
+
+        def reference(self, task):
+            return None
+
+    with pytest.raises(ContractError, match=r"has no reference for 10,000 tasks in a row, so no demonstrations$"):
+        next(iter(Endless().demonstrations("train", 0)))

@@ -29,7 +29,7 @@ from cascade_core.cli import (
     serve,
 )
 from cascade_core.cli import eval as evaluation
-from cascade_core.errors import CascadeError, PluginBroken, UsageError
+from cascade_core.errors import CascadeError, PluginBroken, PluginNotFound, UsageError
 
 PANEL = "Commands of plugins"
 
@@ -74,7 +74,7 @@ class Commands(TyperGroup):
             if ctx.params.get("debug"):
                 raise
             _say(_sentence(error))
-            raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
+            raise typer.Exit(2 if isinstance(error, UsageError | PluginNotFound) else 1) from None
 
 
 def _sentence(error: Exception) -> str:

@@ -1,0 +1,29 @@
+"""Did every rl stage of a finished run raise its own benchmarks? Prints each gain; status 1 where an interval does not leave out 0.
+
+python tools/gains.py RUN
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+
+def main(run: Path) -> int:
+    """The number of stages that did not raise a benchmark of their own domains."""
+    idle = 0
+    for path in sorted(run.glob("stages/*/metrics.json")):
+        stage = json.loads(path.read_text("utf-8"))
+        if stage.get("kind") != "rl":
+            continue
+        for name, found in stage["benchmarks"].items():
+            if found["domain"] in stage["domains"]:
+                gain = found["change"]
+                idle += gain["low"] <= 0
+                print(f"{stage['stage']}  {name}  {gain['difference']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]")
+    return idle
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(Path(sys.argv[1])), 1))
