@@ -7,8 +7,8 @@ its own, on raw asyncio connections that are opened before the clock starts; bot
 
     python benchmarks/service.py [--levels 1,64,1024,8192] [--requests 400] [--rounds 3]
 
-Latency is from sending a request to its whole answer, with all others of the level sent at the same moment. Memory is what all
-processes of the service hold, after the first and after the last level of the last round. The last line is one JSON object.
+CPU time is that of all processes of a service. Latency is from sending a request to its whole answer, with all others of the level sent at the same moment. Memory is what all
+processes of the service hold, and what the one that serves holds, after each level; ratios are of the last round to the first. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -138,6 +138,11 @@ def client(port: int, at_once: int, count: int, seed: int, *, check: bool = True
     return found
 
 
+def cpu_seconds(process: psutil.Process) -> float:
+    """CPU time that the processes of a service have used so far."""
+    return sum(sum(one.cpu_times()[:2]) for one in (process, *process.children(recursive=True)))
+
+
 def held_mib(process: psutil.Process) -> float:
     return sum(one.memory_info().rss for one in (process, *process.children(recursive=True))) / 2**20
 
@@ -155,29 +160,36 @@ def measure(levels: Sequence[int], requests: int, rounds: int, workers: int) -> 
     found: dict[tuple[str, int], list[dict[str, float]]] = {}
     ports = dict(zip(("inline", "cascade"), free_ports(), strict=True))
     memory: list[float] = []
-    with service("inline", ports["inline"], workers), service("cascade", ports["cascade"], workers) as ours:
+    own: list[float] = []
+    with service("inline", ports["inline"], workers) as inline, service("cascade", ports["cascade"], workers) as ours:
+        sides = {"inline": inline, "cascade": ours}
         for seed in range(rounds):
             for at_once in levels:
                 count = max(requests, at_once)
                 for name in ("inline", "cascade") if seed % 2 else ("cascade", "inline"):
-                    found.setdefault((name, at_once), []).append(
-                        client(ports[name], at_once, count, seed * 100_000 + at_once)
-                    )
+                    before = cpu_seconds(sides[name])
+                    one = client(ports[name], at_once, count, seed * 100_000 + at_once)
+                    one["cpu"] = (cpu_seconds(sides[name]) - before) / count
+                    found.setdefault((name, at_once), []).append(one)
                 memory.append(held_mib(ours))
-    result: dict[str, Any] = {"levels": list(levels), "memory_mib": [round(one, 1) for one in memory]}
+                own.append(ours.memory_info().rss / 2**20)
+    result: dict[str, Any] = {"levels": list(levels)}
+    for name, each_memory in (("memory", memory), ("server_memory", own)):
+        result[f"{name}_mib"] = [round(one, 1) for one in each_memory]
+        result[f"{name}_ratio"] = round(each_memory[-1] / each_memory[len(levels) - 1], 3) if rounds > 1 else None
     for at_once in levels:
-        sides = {name: found[name, at_once] for name in ("inline", "cascade")}
-        for name, each in sides.items():
+        each_side = {name: found[name, at_once] for name in ("inline", "cascade")}
+        for name, each in each_side.items():
             middle = {key: statistics.median(one[key] for one in each) for key in each[0]}
             print(
                 f"{at_once:5} at once, {name:8} {middle['per_second']:7.0f} a second,"
-                f" p50 {1e3 * middle['p50']:8.1f} ms, p99 {1e3 * middle['p99']:8.1f} ms"
+                f" p50 {1e3 * middle['p50']:8.1f} ms, p99 {1e3 * middle['p99']:8.1f} ms,"
+                f" {1e3 * middle['cpu']:.2f} ms of CPU a request"
             )
-        pairs = list(zip(sides["cascade"], sides["inline"], strict=True))
-        for key in ("per_second", "p50", "p99"):
+        pairs = list(zip(each_side["cascade"], each_side["inline"], strict=True))
+        for key in ("per_second", "p50", "p99", "cpu"):
             ratio = statistics.median(ours[key] / inline[key] for ours, inline in pairs)
             result[f"{key}_ratio_{at_once}"] = round(ratio, 2)
-    result["memory_ratio"] = round(memory[-1] / memory[len(levels) - 1], 3) if rounds > 1 else None
     return result
 
 
