@@ -55,6 +55,18 @@ def references(domain: str = "", options: Mapping[str, Any] | None = None) -> di
     return found
 
 
+def references_of_run(rows: Path) -> dict[str, DomainRef]:
+    """The domains of the run whose folder the file lies in, with the options of its spec; none where it lies in no run."""
+    from cascade_core.plugins import registry
+    from cascade_core.spec import load
+
+    for folder in rows.resolve().parents:
+        if (folder / "spec.yaml").is_file() and (folder / "lock.json").is_file():
+            spec = load(folder / "spec.yaml")
+            return {name: registry().reference(name, options) for name, options in spec.domains.items()}
+    return {}
+
+
 def domains_in(path: Path, domain: str = "") -> set[str]:
     """The domains that the rows name (`domain` where one names none), as far as the lines are rows."""
     found: set[str] = set()

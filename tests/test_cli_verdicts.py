@@ -139,6 +139,22 @@ def test_explain_says_where_the_verdict_of_now_is_not_the_stored_one(scored: Pat
     assert "(changed)" in out and "answer=stated" in out and "stored by math of cascade-plugin-math" in out
 
 
+def test_rows_of_a_run_are_explained_with_the_options_of_its_spec(scored: Path, tmp_path: Path) -> None:
+    spec = "name: r\nmodel: m\ndomains: {math: {generator: {name: arithmetic}, answer: stated}}\nstages: []\n"
+    spec = spec.replace("stages: []", "stages: [{name: rl, domains: math, steps: 1}]")
+    (tmp_path / "spec.yaml").write_text(spec)
+    (tmp_path / "lock.json").write_text("{}")
+    inside = tmp_path / "stages" / "01-rl" / "rollouts" / "step-00000.jsonl"
+    inside.parent.mkdir(parents=True)
+    inside.write_bytes(scored.read_bytes())
+    judged = {
+        name: json.loads(cascade("explain", path, "--json").output)["explained"]
+        for name, path in {"inside": inside, "outside": scored}.items()
+    }
+    assert {one["domain"]["options"].get("answer") for one in judged["inside"]} == {"stated"}
+    assert judged["inside"] != judged["outside"]
+
+
 def test_explain_shows_each_instruction(tmp_path: Path) -> None:
     answer = {
         "instruction_id_list": ["punctuation:no_comma", "keywords:existence"],

@@ -35,19 +35,20 @@ def explain(
 ) -> None:
     """Say why rows have their verdicts: the rule, what was read, the time it took, the plugin, the stored verdict and the one of now.
 
-    Rows are judged anew; nothing is written. Give the options that the rows were scored with.
+    Rows are judged anew; nothing is written. Rows of a run are judged with the options of its spec; for others, give those that
+    they were scored with.
 
     Example: [bold]cascade explain rows.scored.jsonl --id aime-3 --sample 2[/bold]
     """
     from cascade_core import explanation
     from cascade_core.plugins import registry
-    from cascade_core.score_file import references
+    from cascade_core.score_file import references, references_of_run
     from cascade_core.scoring import Scorer
     from cascade_core.spec import read_options
 
     if not rows.is_file():
         raise UsageError(f"{rows} is no file: rows to explain are JSON lines")
-    known = references(domain, read_options(option or ()))
+    known = references(domain, read_options(option or ())) | ({} if domain else references_of_run(rows))
     settings = limits(cpu_seconds, wall_seconds, memory_mib)
     chosen, count = explanation.select(rows, id=id, sample=sample, limit=limit)
     named = {str(row.get("domain", domain)) for row in chosen}
