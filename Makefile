@@ -10,7 +10,7 @@ CASCADE ?= runs/cascade
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-trl openrlhf-env docs lint format typecheck clean
+.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-trl bench-sandbox openrlhf-env docs lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,11 +57,14 @@ $(PUBLIC_CHECKERS)/installed: .venv/installed
 bench-if: $(PUBLIC_CHECKERS)/installed  ## instruction checks beside the public checkers
 	PYTHONPATH=$(PUBLIC_CHECKERS) $(BIN)/python benchmarks/if_verifier.py
 
+bench-trl: .venv/installed  ## a training step beside TRL's own trainer
+	$(BIN)/python benchmarks/trl_overhead.py
+
 bench-service: .venv/installed  ## the reward service beside one that judges in its handler
 	$(BIN)/python benchmarks/service.py
 
-bench-trl: .venv/installed  ## a training step beside TRL's own trainer
-	$(BIN)/python benchmarks/trl_overhead.py
+bench-sandbox: .venv/installed  ## programs in the sandbox beside bare fork and exec, docker run and docker exec
+	$(BIN)/python benchmarks/sandbox.py
 
 bench-math: .venv/installed  ## the mathematics verifier beside math-verify: hard cases, speed, math-verify's own test pairs
 	$(BIN)/python benchmarks/math_verifier.py

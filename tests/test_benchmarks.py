@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cascade_sandbox.testing import require_engine
 
 ROOT = Path(__file__).parents[1]
 WORDS = re.findall(r"^(bench-[a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
@@ -45,6 +46,17 @@ def test_the_benchmark_of_a_training_step_tells_its_ratios():
     found = told("trl_overhead.py", "--rounds", "1", "--steps", "1,2", "--prompts", "1")
     assert [name for name in ("rl_to_trl", "rl_to_bare_loop", "sft_to_bare_loop") if name not in found] == []
     assert found["rl_trl_seconds"] != found["rl_seconds"]
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_the_sandbox_tells_its_ratios():
+    require_engine()
+    found = told("sandbox.py", "--rounds", "1", "--runs", "2", "--answers", "2")
+    for tests in ("1 test", "20 tests"):
+        ratios = found[f"python, {tests}"]
+        assert {"bare", "docker", "process", "docker run", "docker exec"} <= set(ratios)
+        assert ratios["bare"] == {"cpu": 1.0, "rate": 1.0} and 0.5 < ratios["docker"]["cpu"] < 20
+    assert found["answers"] == 2 and found["seconds"] > 0
 
 
 def test_the_benchmark_of_instruction_checks_ends_well_without_the_packages_it_compares_with():

@@ -21,7 +21,7 @@ LIMITS = Limits(cpu_seconds=0.5, wall_seconds=1.5, output_bytes=1 << 20)
 HONEST = Limits(cpu_seconds=2, wall_seconds=8)
 FOR_PROCESS = [
     *("orphaned_zombies", "daemon_that_outlives_the_run", "is_the_daemon_alive", "children_eat_the_time"),
-    *("timers_and_alarms", "names_of_all_kinds", "wide_and_deep_folders", "plays_with_its_descriptors"),
+    *("timers_and_alarms", "names_of_all_kinds", "plays_with_its_descriptors"),
     *("forged_frames", "core_dumps", "output_of_a_gigabyte", "daemons_of_all_kinds", "vfork_that_never_ends"),
 ]
 """What the process sandbox stands; the others would do to this machine what they say."""
