@@ -94,6 +94,11 @@ class Judge:
         self._failures: dict[str, _Failures] | None = None
         self._handed: Handed = {}
 
+    @property
+    def scorer(self) -> Scorer:
+        """Who gives the verdicts."""
+        return self._scorer
+
     def hand_over(self, row: Row) -> None:
         """Begins to judge a row of the step that `judge` is called for next, while others are still being generated; does not wait.
 

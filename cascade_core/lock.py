@@ -58,6 +58,7 @@ def pinned_spec(spec: Spec) -> dict[str, Any]:
     """The spec as JSON, without settings that cannot change a result, and without resources: what they come to is pinned."""
     whole = spec.model_dump(mode="json", exclude={"trackers"})
     whole.pop("resources")
+    whole.pop("engine")  # what of it matters is among the trainer's flags
     for section, key in FREE:
         whole[section].pop(key, None)
     return whole

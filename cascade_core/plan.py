@@ -19,6 +19,7 @@ from cascade_core.plugins import Registry, registry
 from cascade_core.prompts import check, step_size
 from cascade_core.provision import chosen
 from cascade_core.settings import Evaluation, Sampling, Spec, Stage
+from cascade_core.trainers import trainer_of
 
 # Counting an endless benchmark stops here, and the plan says "at least".
 MOST_COUNTED = 10_000
@@ -210,7 +211,7 @@ def _stage(index: int, stage: Stage, spec: Spec, found: Registry) -> StagePlan:
         seed=spec.seed if stage.seed is None else stage.seed,
         trainer=trainer.name,
         settings=_settings(stage),
-        flags=dict(trainer().settings(stage)),
+        flags=dict(trainer_of(trainer, spec.engine).settings(stage)),
     )
 
 

@@ -17,7 +17,7 @@ from cascade_core.plugins import Registry, registry
 from cascade_core.settings import Spec, is_path
 from cascade_core.tracker import Tracker
 from cascade_core.tracking import check_secrets
-from cascade_core.trainers import Trainer
+from cascade_core.trainers import Trainer, trainer_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
             raise SpecError(
                 f"stage {stage.name!r} is of kind {stage.kind!r}, and trainer {trainers[stage.name].name!r} knows {', '.join(kinds)}"
             )
-    flags = {stage.name: trainers[stage.name]().settings(stage) for stage in spec.stages}
+    flags = {stage.name: trainer_of(trainers[stage.name], spec.engine).settings(stage) for stage in spec.stages}
     trackers = {name: found.build_tracker(name, options) for name, options in spec.trackers.items()}
     check_secrets(trackers)
     exams = tuple(evaluate.exams(domains, spec.evaluation))

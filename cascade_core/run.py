@@ -37,7 +37,7 @@ from cascade_core.scoring import Scorer
 from cascade_core.settings import Spec, Stage
 from cascade_core.spec import dump
 from cascade_core.tracking import Tracking
-from cascade_core.trainers import Job, Trainer
+from cascade_core.trainers import Job, Trainer, trainer_of
 
 Say = Callable[[str], None]
 
@@ -153,7 +153,7 @@ class _Run:
             self.events.emit(kind, stage, **fields)
 
     def _trainer(self, stage: Stage) -> Trainer:
-        return self.prepared.trainers[stage.name]()
+        return trainer_of(self.prepared.trainers[stage.name], self.spec.engine)
 
     def _stage(self, index: int, stage: StageFolder) -> None:
         setting = self.spec.stages[index - 1] if index else None

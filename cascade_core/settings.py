@@ -227,6 +227,19 @@ class Scoring(Settings):
     )
 
 
+class Engine(Settings):
+    """Where a trainer runs that is a program of its own; `trl` has no use for it."""
+
+    python: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="interpreter of the environment that has OpenRLHF; default: the one that runs `cascade`"
+    )
+    gpus: Positive = Field(1, description="GPUs of this machine that a stage uses")
+    cpu: bool = Field(False, description="try everything without a GPU: slow, and for small models only")
+    stall_seconds: Annotated[float, Field(gt=0, le=604_800)] = Field(
+        3600.0, description="a stage of which nothing comes for so long is ended; it takes in loading the model"
+    )
+
+
 class Evaluation(Settings):
     """What is measured of the starting model and after every stage."""
 
@@ -298,6 +311,7 @@ class Spec(Settings):
         BeforeValidator(_options, json_schema_input_type=dict[str, dict[str, Any] | None]),
     ] = Field({}, description="who is told what happens: tracker name to its options; of no effect on what happens")
     scoring: Scoring = Field(Scoring(), description="limits of the verifiers")
+    engine: Engine = Field(Engine(), description="where a trainer runs that is a program of its own")
     evaluation: Evaluation = Field(Evaluation(), description="what is measured")
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from cascade_core.events import Events
     from cascade_core.judge import Judge
-    from cascade_core.settings import Stage
+    from cascade_core.settings import Engine, Stage
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Trainer(ABC):
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]]
+    engine: Engine | None = None
+    """The `engine` of the spec, for a trainer that is a program of its own; `None` outside of a run."""
 
     @abstractmethod
     def settings(self, stage: Stage) -> Mapping[str, Any]:
@@ -65,3 +67,10 @@ class Trainer(ABC):
     def resume_step(self, folder: Path) -> int:
         """Steps that the newest complete checkpoint under `folder/trainer` holds; 0 if there is none."""
         return 0
+
+
+def trainer_of(cls: type[Trainer], engine: Engine) -> Trainer:
+    """A trainer for one stage of a spec with that `engine`."""
+    trainer = cls()
+    trainer.engine = engine
+    return trainer

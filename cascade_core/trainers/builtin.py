@@ -2,9 +2,10 @@
 
 from cascade_core.hookspecs import hookimpl
 from cascade_core.trainers import Trainer
+from cascade_core.trainers.openrlhf import OpenRlhfTrainer
 from cascade_core.trainers.trl import TrlTrainer
 
 
 @hookimpl
 def cascade_trainers() -> list[type[Trainer]]:
-    return [TrlTrainer]
+    return [TrlTrainer, OpenRlhfTrainer]

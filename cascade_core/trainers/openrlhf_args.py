@@ -10,7 +10,7 @@ takes a mean that is 0. Nothing is started here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,7 @@ def command(
     resume: bool = False,
     known: Known | None = None,
     python: str = "python",
+    adapt: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
 ) -> list[str]:
     """The whole command of a stage.
 
@@ -78,6 +79,7 @@ def command(
         longest: the model's context in tokens; by default what its `config.json` says.
         resume: go on from the newest checkpoint in `places.checkpoints`; without one OpenRLHF would start anew in silence.
         python: the interpreter that has OpenRLHF.
+        adapt: what is done to the finished flags, for a machine that cannot have some of them.
 
     Raises:
         SpecError: as `native`; responses that do not fit the model's context; a path that OpenRLHF would split.
@@ -89,6 +91,7 @@ def command(
     if stage.kind == "rl":
         made["train.agent_func_path"] = places.agent
     made["data.max_len"] = room(stage, longest or _context(places.model))
+    made = dict(adapt(made)) if adapt else made
     program = f"openrlhf.cli.{PROGRAMS[stage.kind]}"
     if stage.kind == "rl":
         start = [python, "-m", program]

@@ -1,0 +1,122 @@
+"""The environment that OpenRLHF runs in: which interpreter, which version, which variables its processes see.
+
+OpenRLHF's requirements rarely go together with anybody else's, so that it may live in an environment of its own on the same machine
+(`engine.python`). That one needs nothing of this project: what the agent is part of, and the one package that it needs, are lent to
+it by a folder with two links. Ray is always started for the stage and ended with it; a Ray that runs already is left alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pluggy
+
+import cascade_core
+from cascade_core.errors import SpecError, TrainerError
+from cascade_core.settings import Engine
+from cascade_core.trainers import openrlhf_parser as parser
+from cascade_core.trainers.openrlhf_client import ADDRESS, TOKEN
+from cascade_core.trainers.openrlhf_sizes import Cluster
+
+_ASK = "from importlib.metadata import version; print('openrlhf', version('openrlhf'))"
+
+
+def interpreter(engine: Engine) -> str:
+    """The Python that has OpenRLHF."""
+    return str(Path(engine.python).expanduser()) if engine.python else sys.executable
+
+
+def cluster(engine: Engine) -> Cluster:
+    """What the flags of a stage are computed for: this machine."""
+    return Cluster(nodes=1, gpus_per_node=1 if engine.cpu else engine.gpus)
+
+
+def adapted(engine: Engine, flags: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The flags as this engine can have them."""
+    if not engine.cpu:
+        return flags
+    from cascade_core import rehearsal
+
+    return rehearsal.on_cpu(flags)[0]
+
+
+def known(engine: Engine, kind: str) -> parser.Known:
+    """The flags of the OpenRLHF that a stage will run; where there is none yet, of the newest that is known.
+
+    Raises:
+        SpecError: what is there is of a version that is not known.
+    """
+    if not engine.python:
+        return parser.flags(kind)
+    found = version(interpreter(engine))
+    if not found:
+        return parser.recorded(kind, parser.VERSIONS[0])
+    if found not in parser.VERSIONS:
+        raise SpecError(
+            f"trainer 'openrlhf' knows OpenRLHF {' and '.join(parser.VERSIONS)}, and {engine.python} has {found}; try:"
+            f" {engine.python} -m pip install openrlhf=={parser.VERSIONS[0]}"
+        )
+    return parser.recorded(kind, found)
+
+
+def check(engine: Engine) -> None:
+    """Insists that OpenRLHF is there.
+
+    Raises:
+        TrainerError: it is not, or the interpreter cannot be run.
+    """
+    version.cache_clear()
+    if not version(interpreter(engine)):
+        raise TrainerError(
+            f"OpenRLHF is not installed in the environment of {interpreter(engine)}; set engine.python to the interpreter"
+            " of one that has it, or install it there"
+        )
+
+
+@functools.cache
+def version(python: str) -> str:
+    """The version of OpenRLHF in an interpreter's environment; `""` where it has none, or there is no such interpreter."""
+    try:
+        done = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, timeout=120, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    words = done.stdout.split()
+    return words[1] if done.returncode == 0 and len(words) == 2 and words[0] == "openrlhf" else ""
+
+
+def environment(base: Mapping[str, str], engine: Engine, lent: Path, address: str, token: str) -> dict[str, str]:
+    """The variables of the job: those of this process, its own Ray, nothing from the network, and where the service is.
+
+    Args:
+        lent: a folder that is made, which lends `cascade_core` and what it imports at once.
+    """
+    lent.mkdir(parents=True, exist_ok=True)
+    for package in (cascade_core, pluggy):
+        link = lent / package.__name__
+        link.unlink(missing_ok=True)
+        link.symlink_to(Path(str(package.__file__)).parent)
+    found = {
+        **base,
+        "PYTHONPATH": os.pathsep.join([str(lent), *filter(None, [base.get("PYTHONPATH")])]),
+        "PYTHONUNBUFFERED": "1",
+        "RAY_ADDRESS": "local",
+        "RAY_DEDUP_LOGS": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        "HF_HUB_OFFLINE": "1",
+        ADDRESS: address,
+        TOKEN: token,
+    }
+    if engine.cpu:
+        from cascade_core import rehearsal
+
+        del found["RAY_ADDRESS"]  # the shim's hook starts a Ray of its own where none is named
+        return rehearsal.environment(found)
+    return found
