@@ -1,7 +1,7 @@
 """What a stage sees of OpenRLHF's program, without OpenRLHF: it takes the same command line, asks the service for each slot's task, hands in
 made-up responses, prints the same lines, and writes checkpoints and a model to the same places.
 
-`FAKE_OPENRLHF` says how it misbehaves: `say TEXT` (prints it and fails), `hang TEXT` (prints it for ever), `short` (leaves out the last
+`FAKE_OPENRLHF` says how it misbehaves: `say TEXT` (prints it and fails), `hang TEXT` (prints it for ever), `actor TEXT` (one of its actors fails with it at its start), `short` (leaves out the last
 step), `quiet` (the last step's line never comes), `die N` (killed after step N), `fail` (responses that cannot be judged), `slow`.
 `FAKE_PIDS` is a file for the number of a daemon that it starts and leaves behind, as Ray does.
 """
@@ -132,6 +132,10 @@ def main(words: list[str]) -> int:
     while MODE == "hang":
         say(DETAIL)
         time.sleep(0.1)
+    if MODE == "actor":
+        say("Exception raised in creation task: The actor died because of an error raised in its creation task")
+        say(DETAIL)
+        time.sleep(300)
     if MODE == "say":
         print(DETAIL, flush=True)
         return 1

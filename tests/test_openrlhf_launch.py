@@ -203,6 +203,29 @@ def test_a_job_that_waits_for_gpus_for_ever_is_ended_and_said_so(
     assert alive(pids) == []
 
 
+def test_a_job_whose_engine_cannot_start_is_not_waited_for(
+    tmp_path: Path, engine: Engine, scorer: Scorer, pids: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_OPENRLHF", "actor ModuleNotFoundError: No module named 'aiohttp'")
+    with pytest.raises(TrainerError, match=r"could not start one of its actors .*: No module named 'aiohttp'"):
+        train(tmp_path / "stage", engine.model_copy(update={"stall_seconds": 200.0}), scorer)
+    assert alive(pids) == []
+
+
+def test_what_the_service_says_is_in_the_log(
+    tmp_path: Path, engine: Engine, scorer: Scorer, pids: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_OPENRLHF", "fail")
+    with pytest.raises((TooManyFailures, TrainerError)):
+        train(
+            tmp_path / "stage",
+            engine,
+            scorer,
+            rollout=Rollout(prompts_per_step=2, samples_per_prompt=12, max_response_tokens=8),
+        )
+    assert "cascade: stopped: 24 of the last 24" in (tmp_path / "stage" / "train.log").read_text()
+
+
 def test_an_interpreter_without_openrlhf_is_named(tmp_path: Path, scorer: Scorer) -> None:
     with pytest.raises(TrainerError, match=r"OpenRLHF is not installed in the environment of .*; set engine.python"):
         train(tmp_path / "stage", Engine(python="/bin/false"), scorer)
@@ -309,9 +332,17 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("seed", "how"), list(enumerate([signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
+)
 def test_a_run_that_is_killed_leaves_no_process_and_goes_on(
-    seed: int, tmp_path: Path, engine: Engine, scorer: Scorer, pids: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int,
+    how: signal.Signals,
+    tmp_path: Path,
+    engine: Engine,
+    scorer: Scorer,
+    pids: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder, code = tmp_path / "stage", tmp_path / "child.py"
     code.write_text(KILLED.format(here=str(HERE), folder=str(folder), python=engine.python))
@@ -323,8 +354,8 @@ def test_a_run_that_is_killed_leaves_no_process_and_goes_on(
         assert child.poll() is None and time.monotonic() < last
         time.sleep(0.02)
     time.sleep(random.Random(seed).uniform(0.0, 1.5))
-    child.kill()
-    child.wait()
+    child.send_signal(how)
+    assert child.wait(60) != 0
     train(folder, engine, scorer)
     assert alive(pids) == []
     assert sorted({event["step"] for event in events(folder, "step")}) == [0, 1, 2, 3]

@@ -59,8 +59,12 @@ class Running:
                 env=self._environment,
                 start_new_session=True,
             )
-        write_json(self._record, {"token": self.token, "guard": self._guard.pid})
-        self._output = self._log.open("rb")
+        try:
+            write_json(self._record, {"token": self.token, "guard": self._guard.pid})
+            self._output = self._log.open("rb")
+        except OSError:
+            self.end()
+            raise
         self._output.seek(start)
         return self
 

@@ -91,6 +91,11 @@ def plain(line: str) -> str:
     return _ACTOR.sub("", _COLOUR.sub("", line.rstrip()))
 
 
+def is_fatal(line: str) -> bool:
+    """Whether Ray says that one of the job's actors could not be made: OpenRLHF waits for it for ever."""
+    return plain(line).startswith("Exception raised in creation task: ")
+
+
 def step_numbers(line: str) -> tuple[int, dict[str, float]] | None:
     """Step (from 0) and numbers that a line tells, under our names; `None` where it tells none."""
     found = _STEP.match(plain(line))

@@ -11,6 +11,7 @@ In `trainer/` of the stage's folder: `data.jsonl` the slots, `checkpoints/` and 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import secrets
@@ -18,7 +19,7 @@ import shutil
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -44,6 +45,7 @@ from cascade_core.trainers.openrlhf_job import Running
 
 _LOOK_SECONDS = 0.5
 _KEPT_LINES = 4000
+_LAST_WORDS_SECONDS = 10.0  # of a job that cannot go on
 _UNWRITTEN = re.compile(r"step \d+ could not be (written|judged): ")
 
 
@@ -53,10 +55,12 @@ class OpenRlhfStage:
     def __init__(self, job: Job, judge: Judge, engine: Engine) -> None:
         self.job, self.judge, self.engine = job, judge, engine
         self.folder, self.part = job.folder / "trainer", job.output.with_name(job.output.name + ".part")
+        self.log = job.folder / "train.log"
         self.places = Places.of(job.folder, job.model, self.part)
         self.start = self.told = self._saved = saved_steps(self.places.checkpoints)
         self.numbers: dict[int, dict[str, float]] = {}
         self.recent: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._doomed = math.inf  # since when, on the monotonic clock
         self.bar = Bar(job.folder.name, job.stage.steps, self.start)
         self._prepare()
         self.board = Board(job.folder / "tensorboard", self.start)
@@ -117,7 +121,7 @@ class OpenRlhfStage:
         token = secrets.token_hex(32)
         with self._served(token) as address:
             variables = engines.environment(os.environ, self.engine, self.folder / "lent", address, token)
-            with Running(self._command(), variables, self.job.folder / "train.log", record) as running:
+            with Running(self._command(), variables, self.log, record) as running:
                 status = self._watched(running)
                 self._look(running)
         if self.journal.stopped:
@@ -149,11 +153,9 @@ class OpenRlhfStage:
             return render(tokenizer, row)
 
         def rollouts() -> Rollouts:  # the job is ended as stalled before its samples are given up
-            return Rollouts(
-                stage, rows, self.judge, self.journal, rendered, 2 * self.engine.stall_seconds, self.recent.append
-            )
+            return Rollouts(stage, rows, self.judge, self.journal, rendered, 2 * self.engine.stall_seconds, self._say)
 
-        service = Service(self.judge.scorer, access=Access(token), rollouts=rollouts, say=self.recent.append)
+        service = Service(self.judge.scorer, access=Access(token), rollouts=rollouts, say=self._say)
         with bound("127.0.0.1", 0) as channel, background(service, channel) as address:
             yield address
 
@@ -161,7 +163,7 @@ class OpenRlhfStage:
         """Follows the job; its status. A stop of the service ends it.
 
         Raises:
-            TrainerError: it stalled.
+            TrainerError: it stalled, or cannot go on.
         """
         moved, last = time.monotonic(), self._progress()
         while (status := running.poll()) is None:
@@ -173,6 +175,9 @@ class OpenRlhfStage:
             if self.journal.stopped:
                 running.end()
                 return 0
+            if time.monotonic() - self._doomed > _LAST_WORDS_SECONDS:
+                running.end()
+                raise TrainerError(self._failed("could not start one of its actors"))
             if time.monotonic() - moved > self.engine.stall_seconds:
                 running.end()
                 self._look(running)
@@ -191,6 +196,8 @@ class OpenRlhfStage:
         """Takes in what is new of the job."""
         for line in running.lines():
             self.recent.append(line)
+            if told.is_fatal(line):
+                self._doomed = min(self._doomed, time.monotonic())
             if (found := told.step_numbers(line)) is not None:
                 self.numbers[found[0]] = found[1]
         self._tell()
@@ -248,6 +255,11 @@ class OpenRlhfStage:
         tokenizer.save_pretrained(self.part)
         checkpoints.flush(self.part)
         self.part.rename(self.job.output)
+
+    def _say(self, line: str) -> None:
+        """What the service has to tell goes where the job's output goes, and comes back from there with it."""
+        with suppress(OSError), self.log.open("a", encoding="utf-8", errors="backslashreplace") as out:
+            out.write(f"cascade: {line}\n")
 
     def _failed(self, how: str) -> str:
         why = told.reason(list(self.recent), engines.interpreter(self.engine))
