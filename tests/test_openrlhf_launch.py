@@ -50,7 +50,7 @@ def engine(tmp_path: Path) -> Engine:
     path = tmp_path / "python"
     path.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "openrlhf_engine.py"} "$@"\n')
     path.chmod(0o755)
-    return Engine(python=str(path), stall_seconds=20.0)
+    return Engine(python=str(path), stall_seconds=90.0)
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +127,19 @@ def test_a_job_that_was_killed_goes_on_from_its_checkpoint(
     assert sorted(set(steps)) == [0, 1, 2, 3] and steps[-2:] == [2, 3]
     assert sorted(path.name for path in (folder / "rollouts").iterdir()) == [f"step-{n:05d}.jsonl" for n in range(4)]
     assert alive(pids) == []
+
+
+def test_a_job_that_was_killed_after_its_last_checkpoint_only_hands_on(
+    tmp_path: Path, engine: Engine, scorer: Scorer, pids: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "stage"
+    monkeypatch.setenv("FAKE_OPENRLHF", "die 3")
+    with pytest.raises(TrainerError, match="ended with status 137"):
+        train(folder, engine, scorer)
+    before = (folder / "events.jsonl").read_text()
+    monkeypatch.setenv("FAKE_OPENRLHF", "")
+    assert train(folder, engine, scorer).output.is_dir()
+    assert (folder / "events.jsonl").read_text() == before
 
 
 def test_a_step_whose_line_was_lost_is_taken_from_the_trainers_own_files(
