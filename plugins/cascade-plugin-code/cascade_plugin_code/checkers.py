@@ -78,9 +78,10 @@ def read(value: Any) -> Checker:
         if not source.strip():
             raise TaskError("'checker.source' is empty")
         where = "'checker.language'"
-        return Checker(
-            kind, source=source, language=run_as(reading.text(given.get("language", "python"), where), where)
-        )
+        language = run_as(reading.text(given.get("language", "python"), where), where)
+        if language == "python":
+            reading.compiling(source, "'checker.source'")
+        return Checker(kind, source=source, language=language)
     other = 0.0 if "abs" in given or "rel" in given else TOLERANCE
     return Checker(
         kind,

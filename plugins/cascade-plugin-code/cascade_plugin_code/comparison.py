@@ -5,7 +5,7 @@ called. Types count: a text is no number, a boolean no integer, None no empty li
 
 - Integers are exact, however large. A float is an expected integer only if it is that very number.
 - An expected float is met within `float_abs` or `float_rel`, by an integer too; NaN by NaN, an infinity by the same one.
-- Lists and tuples are one kind, since JSON has only lists. Sets are exact.
+- Lists and tuples are one kind, since JSON has only lists. Sets have no order; their items are compared like any other.
 - A key of an object that JSON can only write as a text also meets this text: `{1: "a"}` is `{"1": "a"}`.
 - `unordered` lets the items of the outermost list come in any order.
 
@@ -56,7 +56,7 @@ class Comparison:
         if kind is dict:
             return type(found) is dict and self._same_mapping(found, expected)
         if kind in (set, frozenset):
-            return type(found) in (set, frozenset) and _packed(found) == _packed(expected)
+            return type(found) in (set, frozenset) and self._same_items(list(found), list(expected))
         if kind is complex and type(found) is complex:
             return self._same_number(found.real, expected.real) and self._same_number(found.imag, expected.imag)
         return type(found) is kind and bool(found == expected)

@@ -119,7 +119,7 @@ def read(answer: Any, *, language: str = "python", usual: Limits | None = None) 
         checker=checkers.read(given.get("checker", {"type": "tokens"})),
         compare=comparison.read(given.get("compare", {})),
         entry_point=entry_point,
-        preamble=reading.text(given.get("preamble", ""), "'preamble'"),
+        preamble=reading.compiling(reading.text(given.get("preamble", ""), "'preamble'"), "'preamble'"),
         scoring=reading.choice(scoring, "'scoring'", SCORINGS) if scoring else "",
     )
 

@@ -79,6 +79,9 @@ def _opened(sandbox: Sandbox, opened: Program, limits: Limits) -> Iterator[Sessi
 
 # --- stdin ----------------------------------------------------------------------------------------------------------
 def _talks(sandbox: Sandbox, exam: Exam, source: str) -> Generator[Verdict, None, None]:
+    if exam.checker.is_program and exam.checker.language != exam.language:
+        # A language is tested in a place when it is first asked for. Asked from within the session below, it could wait for that place.
+        sandbox.languages()
     with (
         _opened(sandbox, Program(source, exam.language), exam.limits) as session,
         SpecialJudge(sandbox, exam.checker, exam.limits) as special,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from cascade_core.errors import TaskError
@@ -34,6 +36,28 @@ def text(value: Any, where: str) -> str:
     if not isinstance(value, str):
         raise TaskError(f"{where} must be a text, found {shown(value)}")
     return value
+
+
+def compiling(source: str, where: str) -> str:
+    """Python that compiles. It is not run.
+
+    Raises:
+        TaskError: it does not. Told only by what a run of it does, it would count against every answer.
+    """
+    if fault := _compile_fault(source):
+        raise TaskError(f"{where} does not compile: {fault}")
+    return source
+
+
+@lru_cache(maxsize=256)
+def _compile_fault(source: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, "<answer>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        return (str(error).splitlines() or [""])[0][:200] or type(error).__name__
+    return ""
 
 
 def choice(value: Any, where: str, allowed: Iterable[str]) -> str:

@@ -104,6 +104,10 @@ BROKEN = [
     {**CODE, "test_code": ["assert f(1)", ""]},
     {**CODE, "language": "cpp"},
     {**CODE, "preamble": 5},
+    {**CODE, "preamble": "import"},
+    {**CALL, "preamble": "def f(:\n"},
+    {**TALK, "checker": {"type": "program", "source": "def"}},
+    {**TALK, "checker": {"type": "program", "source": "x = '\ud800'\0"}},
     {"kind": "assert"},
 ]
 
@@ -113,6 +117,14 @@ def test_a_broken_answer_is_an_error_of_the_task(answer):
     with pytest.raises(TaskError) as caught:
         exam.read(answer)
     assert len(str(caught.value)) < 600 and "\n" not in str(caught.value)
+
+
+def test_a_judge_and_a_preamble_are_compiled_and_not_run_when_they_are_read():
+    harmful = "import sys\n'\\d'\nsys.exit('run')"
+    judged = exam.read({**TALK, "checker": {"type": "program", "source": harmful}})
+    assert judged.checker.source == exam.read({**CALL, "preamble": harmful}).preamble == harmful
+    other = exam.read({**TALK, "checker": {"type": "program", "source": "int main() {}", "language": "c++17"}})
+    assert other.checker.language == "c++17"
 
 
 def test_an_expected_value_of_none_is_not_missing():

@@ -37,6 +37,28 @@ def _names_in(code: types.CodeType) -> Iterator[str]:
             yield from _names_in(constant)
 
 
+def _failures_of_unittest() -> list[str]:
+    """Will hold what test cases of unittest fail with, also where the test code looks at no result: `unittest.main(exit=False)`."""
+    import unittest  # here, since it takes as long to import as Python to start
+
+    failures: list[str] = []
+
+    def watch(name: str) -> None:
+        original = getattr(unittest.TestResult, name)
+
+        def noted(result: Any, test: Any, *more: Any) -> None:
+            error = more[-1] if more else (None, AssertionError("unexpected success"), None)
+            if error is not None:  # a subtest that passed
+                failures.append(_reason(error[1]))
+            original(result, test, *more)
+
+        setattr(unittest.TestResult, name, noted)
+
+    for name in ("addFailure", "addError", "addSubTest", "addUnexpectedSuccess"):
+        watch(name)
+    return failures
+
+
 class Examination:
     """One run of the test code."""
 
@@ -49,6 +71,7 @@ class Examination:
         """The status and the reason."""
         sys.modules["__main__"], sys.modules["solution"] = self._module, self._stand_in_module()
         sys.argv = [TEST]
+        failures = _failures_of_unittest() if "unittest" in set(_names_in(self._code)) else []
         status, note = self._ended(self._test)
         if status == PASSED and not self._solution.asked:
             status, note = self._ended(self._what_is_defined)
@@ -56,6 +79,8 @@ class Examination:
             return FAILED, self._solution.died
         if self._solution.broken:
             return BROKEN, self._solution.broken
+        if status == PASSED and failures:
+            return FAILED, failures[0]
         if status == PASSED and not self._solution.asked:
             return BROKEN, "the test code never asks the solution for anything"
         return status, note

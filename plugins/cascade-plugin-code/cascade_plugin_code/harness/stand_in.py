@@ -120,6 +120,14 @@ class Remote:
         found = self._solution.get(name, self._number)
         return found if type(found) is not Remote else _method(self._solution, self._number, name)
 
+    def __bool__(self) -> bool:
+        for name in ("__bool__", "__len__"):
+            try:
+                return bool(self._solution.call(name, (), {}, self._number))
+            except AttributeError:
+                continue
+        return True  # as of any object that has neither
+
 
 def _special(name: str) -> Callable[..., Any]:
     def forward(self: Remote, *args: Any) -> Any:
