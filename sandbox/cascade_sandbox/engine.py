@@ -35,9 +35,9 @@ class EngineError(SandboxError):
 class Shape:
     """How large one container is: MiB of memory (swap included), MiB and files of its only writable folder, processes.
 
-    It has no quota of CPU time. What a fork bomb uses inside of the kernel is not held back while it runs, and was seen to be paid by the
-    program that followed: an honest one waited 4 seconds, of which the kernel tells nobody, and got `timeout`. Containers share the
-    cores evenly without a quota, and a program's own limits end it.
+    It has no quota of CPU time. Once, under one, an honest program that followed a fork bomb waited 4 seconds, of which the kernel told
+    nobody, and got `timeout`; what the bomb owed of the quota is the likely cause, and was not shown. Containers share the cores
+    evenly without a quota, and a program's own limits end it.
     """
 
     memory_mb: int = 2048
