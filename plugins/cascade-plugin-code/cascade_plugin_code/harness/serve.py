@@ -2,7 +2,7 @@
 
 First it says what the solution has: `{"names": {name: "callable" | "value"}}`, or `{"unloadable": "…"}` and ends. Then each request
 is `{"call": name, "args": […], "kwargs": {…}}` or `{"get": name}`, at the top of the module or, with `"of": number`, of an object
-that an earlier answer was. An argument is `{"value": …}` or `{"object": number}`. The answer is one of these, or
+that an earlier answer was; or `{"set": name, "to": argument, "of": number}`. An argument is `{"value": …}` or `{"object": number}`. The answer is one of these, or
 `{"raised": text, "kinds": ["ValueError", …]}`. What is no plain value stays here and travels as its number. What ends the
 process from within, ends it: there is no answer then.
 """
@@ -50,6 +50,9 @@ class Server:
                 self._channel.send({"raised": _text(error), "kinds": _kinds(error)})
 
     def _done(self, request: Any) -> Any:
+        if "set" in request:
+            setattr(self._objects[request["of"]], request["set"], self._argument(request["to"]))
+            return None
         if "of" in request:
             target = getattr(self._objects[request["of"]], request.get("get") or request["call"])
         elif "get" in request:

@@ -56,6 +56,10 @@ class Solution:
         """A value, or an attribute of a remote object."""
         return self._ask({"get": name} if of is None else {"get": name, "of": of})
 
+    def put(self, name: str, value: Any, of: int) -> None:
+        """Sets an attribute of a remote object."""
+        self._ask({"set": name, "to": self._argument(value), "of": of})
+
     def _argument(self, value: Any) -> dict[str, Any]:
         return {"object": value._number} if type(value) is Remote else {"value": value}
 
@@ -66,7 +70,7 @@ class Solution:
         try:
             self._channel.send(request)
         except Unplain as cause:
-            why = f"the test code hands {cause} to {request.get('call')}"
+            why = f"the test code hands {cause} to {request.get('call') or request.get('set')}"
             if not self._gave_objects:  # else it may be one of the solution's that is handed on
                 self.broken = why
             raise TypeError(why) from None
@@ -78,7 +82,7 @@ class Solution:
         if "object" not in answer:
             return answer["value"]
         self._gave_objects = True
-        return Remote(self, answer["object"])
+        return Remote(self, answer["object"], bool(answer.get("callable")))
 
     def _receive(self) -> dict[str, Any]:
         try:
@@ -111,14 +115,18 @@ class Solution:
 class Remote:
     """An object that stays with the solution."""
 
-    def __init__(self, solution: Solution, number: int) -> None:
-        self._solution, self._number = solution, number
+    def __init__(self, solution: Solution, number: int, is_function: bool) -> None:
+        vars(self).update(_solution=solution, _number=number, _is_function=is_function)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         found = self._solution.get(name, self._number)
-        return found if type(found) is not Remote else _method(self._solution, self._number, name)
+        is_method = type(found) is Remote and found._is_function
+        return _method(self._solution, self._number, name) if is_method else found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._solution.put(name, value, self._number)
 
     def __bool__(self) -> bool:
         for name in ("__bool__", "__len__"):
