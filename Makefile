@@ -10,7 +10,7 @@ CASCADE ?= runs/cascade
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-trl bench-sandbox openrlhf-env docs lint format typecheck clean
+.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-trl bench-sandbox openrlhf-env test-openrlhf docs lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -78,6 +78,9 @@ engine-stop:  ## stop the engine that make engine started
 
 openrlhf-env: .venv/installed  ## an environment in .openrlhf where OpenRLHF runs on a CPU: minutes, 3 GB
 	$(BIN)/python -m cascade_core.rehearsal .openrlhf
+
+test-openrlhf: openrlhf-env  ## a real cascade through OpenRLHF, Ray, vLLM and DeepSpeed on the CPU, killed once and resumed
+	$(BIN)/python -m pytest -q -o timeout=1800 tests_openrlhf
 
 docs: .venv/installed  ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -1,0 +1,120 @@
+"""What a real OpenRLHF is tested with: its environment, made once, and one cascade that was killed and went on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cascade_core.rehearsal import install
+
+ROOT = Path(__file__).parents[1]
+SPEC = """
+name: two
+seed: 1
+trainer: openrlhf
+engine: {{python: {python}, cpu: true, stall_seconds: 600}}
+model:
+  init:
+    hidden_size: 128
+    layers: 3
+    heads: 4
+    context: 64
+    tokenizer:
+      phrases: ["\\\\boxed{{", "write ", " times", " in capitals", " in small letters", " in quotes", " and end with "]
+domains:
+  if: {{generator: {{level: tiny}}, noise: 0.5, eval_limit: 100, eval_samples: 1}}
+  math: {{generator: {{name: arithmetic, max_a: 99, max_b: 11, unboxed: 0.5}}, eval_limit: 100, eval_samples: 1}}
+stages:
+  - name: sft
+    kind: sft
+    trainer: trl
+    domains: {{if: 1, math: 3}}
+    steps: 400
+    batch_size: 80
+    micro_batch: 20
+    optim: {{lr: 3e-3, betas: [0.9, 0.98], weight_decay: 0.01, warmup_steps: 30, schedule: linear, decay_steps: 80}}
+  - name: if
+    domains: if
+    steps: 4
+    save_every: 2
+    micro_batch: 8
+    rollout: {{prompts_per_step: 8, samples_per_prompt: 4, max_response_tokens: 16}}
+    optim: {{lr: 3e-4}}
+    overlong: mask
+  - name: math
+    domains: math
+    steps: 6
+    save_every: 2
+    micro_batch: 8
+    rollout: {{prompts_per_step: 8, samples_per_prompt: 4, max_response_tokens: 8}}
+    optim: {{lr: 3e-4}}
+    overlong: mask
+evaluation: {{sampling: {{max_response_tokens: 16}}}}
+scoring: {{workers: 1}}
+"""
+
+
+class Cascade:
+    """A run folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def stage(self, name: str) -> Path:
+        """The folder of a stage."""
+        return next(self.folder.glob(f"stages/??-{name}"))
+
+    def rollouts(self, name: str) -> list[dict[str, Any]]:
+        """Every sample of a stage."""
+        files = sorted((self.stage(name) / "rollouts").glob("step-*.jsonl"))
+        return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+
+    def steps(self, name: str) -> list[dict[str, Any]]:
+        """The metrics of each step, as the events tell them."""
+        lines = (self.folder / "events.jsonl").read_text("utf-8").splitlines()
+        events = [json.loads(line) for line in lines]
+        label = self.stage(name).name
+        return [event for event in events if event["kind"] == "step" and event["stage"] == label]
+
+
+def command(spec: Path, folder: Path) -> list[str]:
+    program = "from cascade_core.cli import main; main()"
+    return [sys.executable, "-c", program, "run", str(spec), "--folder", str(folder)]
+
+
+def killed_in(stage: str, step: int, spec: Path, folder: Path) -> bool:
+    """Runs it until that step of the stage is stored, and kills the run as the kernel would."""
+    wanted = f"stages/??-{stage}/rollouts/step-{step:05d}.jsonl"
+    with (folder.parent / "first.log").open("wb") as log:
+        run = subprocess.Popen(command(spec, folder), stdout=log, stderr=log)
+        end = time.monotonic() + 1200
+        while run.poll() is None and time.monotonic() < end and not list(folder.glob(wanted)):
+            time.sleep(0.2)
+        was_running = run.poll() is None
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    return was_running
+
+
+@pytest.fixture(scope="session")
+def engine() -> Path:
+    """The Python that has OpenRLHF."""
+    return install(Path(os.environ.get("CASCADE_OPENRLHF_ENV", ROOT / ".openrlhf")))
+
+
+@pytest.fixture(scope="session")
+def cascade(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Cascade:
+    """SFT, then two stages with OpenRLHF; the run is killed in the last one and given again."""
+    place = tmp_path_factory.mktemp("cascade")
+    spec, folder = place / "spec.yaml", place / "run"
+    spec.write_text(SPEC.format(python=engine))
+    assert killed_in("math", 3, spec, folder), (place / "first.log").read_text("utf-8", "replace")[-3000:]
+    again = subprocess.run(command(spec, folder), capture_output=True, text=True, timeout=900, check=False)
+    assert again.returncode == 0, again.stdout[-2000:] + again.stderr[-2000:]
+    return Cascade(folder)
