@@ -150,6 +150,9 @@ class Sandbox(ABC):
     def open(self, program: Program, limits: Limits = Limits(), *, private: bool = False) -> Session:
         """Opens a program; waits for a free place.
 
+        The first program of a language waits for its self-test, which takes a place of its own: whoever opens one while holding
+        another asks for `languages()` first.
+
         `private` is for programs of the caller's own that hold what the judged programs must not see, such as a special
         judge with the expected output: they run where no judged program ever runs.
 
