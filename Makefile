@@ -10,7 +10,7 @@ CASCADE ?= runs/cascade
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-trl bench-sandbox openrlhf-env test-openrlhf docs lint format typecheck clean
+.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-trl bench-overlap bench-sandbox openrlhf-env test-openrlhf docs lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,9 @@ bench-if: $(PUBLIC_CHECKERS)/installed  ## instruction checks beside the public 
 
 bench-trl: .venv/installed  ## a training step beside TRL's own trainer
 	$(BIN)/python benchmarks/trl_overhead.py
+
+bench-overlap: .venv/installed  ## a slow verifier beside generation, and after it
+	$(BIN)/python benchmarks/overlap.py
 
 bench-service: .venv/installed  ## the reward service beside one that judges in its handler
 	$(BIN)/python benchmarks/service.py

@@ -49,6 +49,14 @@ def test_the_benchmark_of_a_training_step_tells_its_ratios():
 
 
 @pytest.mark.slow
+def test_the_benchmark_of_overlap_tells_what_a_step_waits_for_either_way():
+    found = told("overlap.py", "--rounds", "1", "--steps", "2", "--prompts", "1", "--burn", "0.01")
+    assert found["step_ratio"] > 0
+    for way in ("overlapping", "after"):
+        assert 0 <= found[way]["verify_share"] < 1 and found[way]["generate_seconds"] > 0
+
+
+@pytest.mark.slow
 def test_the_benchmark_of_the_sandbox_tells_its_ratios():
     require_engine()
     found = told("sandbox.py", "--rounds", "1", "--runs", "2", "--answers", "2")

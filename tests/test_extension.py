@@ -41,7 +41,7 @@ def test_an_extension_that_cannot_be_loaded_is_named_and_the_others_work(wish: s
     assert cause in broken["error"] and not broken["offers"]
     assert found and not any(plugin["error"] for plugin in found.values())
     refused = cascade(wish, "check", "tidy")
-    assert refused.returncode == 1 and cause in refused.stderr and "Traceback" not in refused.stderr
+    assert refused.returncode == 2 and cause in refused.stderr and "Traceback" not in refused.stderr
     assert cascade(wish, "check", "if", "--tasks", "2").returncode == 0
 
 
