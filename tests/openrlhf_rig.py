@@ -28,7 +28,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     for name in [name for name in sys.modules if name.partition(".")[0] == "openrlhf"]:
-        monkeypatch.delitem(sys.modules, name)
+        del sys.modules[name]  # for good: monkeypatch would put the stand-in back, for whoever looks for the real one
     return module
 
 
