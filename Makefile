@@ -38,10 +38,11 @@ test: .venv/installed lint typecheck  ## every test, slow ones too
 	$(BIN)/python -m pytest -q
 
 test-fast: .venv/installed  ## the tests that take seconds
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow and not drill"
 
 drills: .venv/installed  ## slow faults and public data: a cascade killed ten times, every label and loader there is
 	$(BIN)/python -m pytest -q drills
+	$(BIN)/python -m pytest -q -m drill
 
 bench-scoring: .venv/installed  ## judging beside bare calls, with inputs that hang, a million rows
 	$(BIN)/python benchmarks/scoring.py

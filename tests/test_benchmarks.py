@@ -24,7 +24,7 @@ def told(script: str, *arguments: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.drill
 def test_the_benchmark_of_scoring_tells_its_ratios():
     found = told("scoring.py", "--rows", "36", "--rounds", "1", "--hang-rows", "100", "--stream", "300,900")
     ratios = (
@@ -41,14 +41,14 @@ def test_the_benchmark_of_scoring_tells_its_ratios():
     assert 1.0 < found["hang_cpu_seconds_each"] < 20.0  # its limit is one second
 
 
-@pytest.mark.slow
+@pytest.mark.drill
 def test_the_benchmark_of_a_training_step_tells_its_ratios():
     found = told("trl_overhead.py", "--rounds", "1", "--steps", "1,2", "--prompts", "1")
     assert [name for name in ("rl_to_trl", "rl_to_bare_loop", "sft_to_bare_loop") if name not in found] == []
     assert found["rl_trl_seconds"] != found["rl_seconds"]
 
 
-@pytest.mark.slow
+@pytest.mark.drill
 def test_the_benchmark_of_overlap_tells_what_a_step_waits_for_either_way():
     found = told("overlap.py", "--rounds", "1", "--steps", "2", "--prompts", "1", "--burn", "0.01")
     assert found["step_ratio"] > 0
@@ -56,7 +56,7 @@ def test_the_benchmark_of_overlap_tells_what_a_step_waits_for_either_way():
         assert 0 <= found[way]["verify_share"] < 1 and found[way]["generate_seconds"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.drill
 def test_the_benchmark_of_the_sandbox_tells_its_ratios():
     require_engine()
     found = told("sandbox.py", "--rounds", "1", "--runs", "2", "--answers", "2")

@@ -30,6 +30,8 @@ from cascade_core.trainers.openrlhf import OpenRlhfTrainer
 from cascade_core.trainers.openrlhf_engine import environment
 from cascade_core.trainers.openrlhf_job import Running, end_old
 
+pytestmark = pytest.mark.drill
+
 HERE = Path(__file__).parent
 ROLLOUT = Rollout(prompts_per_step=2, samples_per_prompt=4, max_response_tokens=8)
 

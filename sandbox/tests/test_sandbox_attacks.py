@@ -15,6 +15,8 @@ from cascade_sandbox.engine import Engine
 from cascade_sandbox.process import ProcessSandbox
 from cascade_sandbox.testing import require_engine
 
+pytestmark = pytest.mark.drill
+
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "data/hostile_programs.jsonl").read_text().splitlines()]
 GIVEN = {row["name"]: row["program"] for row in ROWS}
 LIMITS = Limits(cpu_seconds=0.5, wall_seconds=1.5, output_bytes=1 << 20)
