@@ -45,13 +45,21 @@ def examine(engine: Engine) -> list[Finding]:
     try:
         version, info = engine.version(), engine.info()
     except SandboxError as error:
-        return [*findings, Finding("engine", False, str(error), _GET_ENGINE)]
+        return [*findings, Finding("engine", False, str(error), _remedy(engine))]
     findings.append(_engine(engine, version))
     findings += _limits(info)
     findings += [_seccomp(info), _disk(info), *_images(engine), _left(engine)]
     if all(finding.ok for finding in findings if finding.needed):
         findings.append(_trial(engine))
     return findings
+
+
+def _remedy(engine: Engine) -> str:
+    """How to get an engine; where one is named, how to name another."""
+    named = os.environ.get("DOCKER_HOST")
+    if named == engine.address:
+        return f"DOCKER_HOST names {named}: unset it, or name an engine that answers; {_GET_ENGINE}"
+    return _GET_ENGINE
 
 
 def _sdk() -> Finding:
