@@ -105,14 +105,19 @@ class Examination:
             if name in sys.stdlib_module_names:
                 filled[name] = __import__(name)
             else:
-                filled[name] = stand_in(self._solution, name) if kind == "callable" else self._solution.get(name)
+                filled[name] = self._stand_in(name)
         return filled
+
+    def _stand_in(self, name: str) -> Any:
+        if self._solution.names[name] == "value":
+            return self._solution.get(name)
+        return self._solution.exception(name) or stand_in(self._solution, name)
 
     def _stand_in_module(self) -> types.ModuleType:
         module = types.ModuleType("solution")
         for name, kind in self._solution.names.items():
-            if kind == "callable" and self._entry_point in ("", name):
-                setattr(module, name, stand_in(self._solution, name))
+            if kind != "value" and self._entry_point in ("", name):
+                setattr(module, name, self._stand_in(name))
         return module
 
     def _what_is_defined(self) -> None:

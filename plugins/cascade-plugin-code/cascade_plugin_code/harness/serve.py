@@ -1,6 +1,7 @@
 """The solution's side of tests that are code: loads it, and answers calls of its functions until nobody asks any more.
 
-First it says what the solution has: `{"names": {name: "callable" | "value"}}`, or `{"unloadable": "…"}` and ends. Then each request
+First it says what the solution has: `{"names": {name: "callable" | "value" | "exception …"}}`, an exception class with the names of its
+bases, or `{"unloadable": "…"}` and ends. Then each request
 is `{"call": name, "args": […], "kwargs": {…}}` or `{"get": name}`, at the top of the module or, with `"of": number`, of an object
 that an earlier answer was; or `{"set": name, "to": argument, "of": number}`. An argument is `{"value": …}` or `{"object": number}`. The answer is one of these, or
 `{"raised": text, "kinds": ["ValueError", …]}`. What is no plain value stays here and travels as its number. What ends the
@@ -9,6 +10,7 @@ process from within, ends it: there is no answer then.
 
 from __future__ import annotations
 
+import builtins
 import os
 from typing import Any
 
@@ -30,7 +32,7 @@ class Server:
     def names(self) -> dict[str, str]:
         """What the solution has at its top, without what begins with two underscores."""
         return {
-            name: "callable" if callable(value) else "value"
+            name: _kind(value)
             for name, value in list(vars(self._module).items())
             if isinstance(name, str) and not name.startswith("__")
         }
@@ -47,7 +49,7 @@ class Server:
             except Ended:
                 raise
             except Exception as error:  # noqa: BLE001 - forwarded; what is no Exception ends this process
-                self._channel.send({"raised": _text(error), "kinds": _kinds(error)})
+                self._channel.send({"raised": _text(error), "kinds": _kinds(type(error))})
 
     def _done(self, request: Any) -> Any:
         if "set" in request:
@@ -84,8 +86,16 @@ def _text(error: BaseException) -> str:
         return "an exception that cannot be shown"
 
 
-def _kinds(error: BaseException) -> list[str]:
-    return [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
+def _kind(value: Any) -> str:
+    if type(value) is type and issubclass(value, Exception):
+        return " ".join(["exception", *_kinds(value)[1:]])
+    return "callable" if callable(value) else "value"
+
+
+def _kinds(error: type[BaseException]) -> list[str]:
+    """The names of an exception's class and of its bases, nearest first; none that only looks built-in."""
+    mro = [(str(kind.__name__), kind) for kind in error.__mro__[:100]]
+    return [name for name, kind in mro if getattr(builtins, name, kind) is kind]
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """What test code sees of the solution: functions that forward each call, and objects that stay where they are.
 
-An exception of the solution arrives as the nearest built-in one that is an `Exception`, never as one that would end this process. A
+An exception of the solution arrives as the nearest class that the test code knows: a stand-in for one of the solution's own, or a built-in
+one that is an `Exception`, never one that would end this process. A
 solution that has ended raises `Died`, then and at every later call. An argument that is no plain value cannot be handed over, which
 is the test code's fault and noted as such, whatever the test code catches.
 """
@@ -33,6 +34,7 @@ class Solution:
         self.broken = ""
         self._gave_objects = False
         self.raised: list[BaseException] = []
+        self._classes: dict[str, type[Exception]] = {}
         told = self._receive()
         if "unloadable" in told:
             self._die(str(told["unloadable"]))
@@ -59,6 +61,21 @@ class Solution:
     def put(self, name: str, value: Any, of: int) -> None:
         """Sets an attribute of a remote object."""
         self._ask({"set": name, "to": self._argument(value), "of": of})
+
+    def exception(self, name: str) -> type[Exception] | None:
+        """A class that stands for an exception class of the solution; `None` where the name is not that of one.
+
+        Only names that say so count, `EmptyStack` does not: a function under test that is an exception class would else be a
+        call that always gives something true, and never asks the solution.
+        """
+        kind, *bases = self.names.get(name, "").split(" ")
+        if kind != "exception" or not name.endswith(("Error", "Exception")):
+            return None
+        if name not in self._classes:
+            known = next((base for base in bases if base in self.names and base != name), "")
+            parent = (self.exception(known) if known else None) or next(iter(_built_ins(bases)), Exception)
+            self._classes[name] = type(name, (parent,), {})
+        return self._classes[name]
 
     def _argument(self, value: Any) -> dict[str, Any]:
         return {"object": value._number} if type(value) is Remote else {"value": value}
@@ -100,16 +117,22 @@ class Solution:
 
     def _error(self, answer: dict[str, Any]) -> Exception:
         """The exception of the solution as a built-in one; never one that would end this process."""
-        for name in answer["kinds"]:
-            kind = getattr(builtins, name, None) if isinstance(name, str) else None
-            if isinstance(kind, type) and issubclass(kind, Exception):
-                try:
-                    error = kind(str(answer.get("raised", "")))
-                except TypeError:
-                    continue
-                self.raised.append(error)
-                return error
+        names = [name for name in answer["kinds"] if isinstance(name, str)]
+        own = [self._classes[name] for name in names if name in self._classes]
+        for kind in own or _built_ins(names):
+            try:
+                error = kind(str(answer.get("raised", "")))
+            except TypeError:  # it wants more than a text
+                continue
+            self.raised.append(error)
+            return error
         return Exception(str(answer.get("raised", "")))
+
+
+def _built_ins(names: list[str]) -> list[type[Exception]]:
+    """The built-in exceptions among the names which do not end a process."""
+    kinds = [getattr(builtins, name, None) for name in names]
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
 
 
 class Remote:
