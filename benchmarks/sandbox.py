@@ -1,7 +1,7 @@
 """What a sandbox costs: CPU seconds and programs per second beside bare fork and exec of the same interpreter, all in one run.
 
-Programs are `print(int(input()) + 1)` on 1 and on 20 inputs, two at a time. The floor is `posix_spawn` of the same interpreter on the same file in
-a container of the same image, by two processes that do nothing else. Beside it: the Docker sandbox, whose CPU time is all that its containers
+Programs are `print(int(input()) + 1)` on 1 and on 20 inputs, two at a time. The floor is fork and exec of the same interpreter on the same file in
+a container of the same image, by two processes that do nothing else. Beside it: the same with `posix_spawn`, which copies no page tables; the Docker sandbox, whose CPU time is all that its containers
 used (from their cgroups, the supervisor included) and all that this process used (the client); the process sandbox; bubblewrap
 if it is installed; one `docker exec` and one `docker run` for each program, of which only the rate is told. C++ is compiled and run
 bare, in a container of the same image with the same precompiled header, and through the sandbox. Rounds take turns; the medians count.
@@ -99,12 +99,17 @@ def measured(programs: int, tests: int, one: Callable[[], None], pool: str = "")
 
 FLOOR = """
 import os, resource, sys, time
-command, runs = sys.argv[2:], int(sys.argv[1])
+way, command, runs = sys.argv[1], sys.argv[3:], int(sys.argv[2])
 def one(number):
     given, said = os.memfd_create("in"), os.pipe()
     os.write(given, b"%d\\n" % number); os.lseek(given, 0, 0)
     moves = [(os.POSIX_SPAWN_DUP2, given, 0), (os.POSIX_SPAWN_DUP2, said[1], 1)]
-    child = os.posix_spawn(command[0], command, {"PATH": "/usr/bin"}, file_actions=moves)
+    if way == "spawn": child = os.posix_spawn(command[0], command, {"PATH": "/usr/bin"}, file_actions=moves)
+    else:
+        child = os.fork()
+        if not child:
+            for _, old, new in moves: os.dup2(old, new)
+            os.execve(command[0], command, {"PATH": "/usr/bin"})
     os.close(given); os.close(said[1])
     answer = os.read(said[0], 100); os.close(said[0]); os.waitpid(child, 0)
     if answer != b"%d\\n" % (number + 1): os._exit(1)
@@ -119,11 +124,11 @@ print((used.ru_utime + used.ru_stime) / runs, (time.monotonic() - begin) / runs)
 """
 
 
-def floor(container: str, runs: int) -> Callable[[], Cost]:
-    """Bare starts in a container that is there."""
+def floor(container: str, way: str, runs: int) -> Callable[[], Cost]:
+    """Bare starts in a container that is there, by `fork` or `spawn`."""
     write = f"open('/w/m.py', 'w').write({SOURCE!r})"
     subprocess.run(["docker", "exec", container, "python3", "-c", write], check=True)
-    command = ["docker", "exec", container, "python3", "-c", FLOOR, str(runs), "/usr/bin/python3", "/w/m.py"]
+    command = ["docker", "exec", container, "python3", "-c", FLOOR, way, str(runs), "/usr/bin/python3", "/w/m.py"]
 
     def once() -> Cost:
         cpu, wall = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
@@ -199,7 +204,8 @@ def python(
         return lambda: expect(subprocess.run(command, check=True, capture_output=True).stdout[-2:], 1)
 
     ways = {
-        "bare": floor(name, programs * tests),
+        "bare": floor(name, "fork", programs * tests),
+        "bare posix_spawn": floor(name, "spawn", programs * tests),
         "docker": lambda: measured(programs, tests, sandboxed(sandbox, tests), pool),
         "process": lambda: measured(programs, tests, sandboxed(here, tests)),
         "docker run": lambda: measured(SLOTS, tests, engine("run", "--rm", "-i", "--network", "none", image)),

@@ -275,7 +275,7 @@ def patient(program, body):
     raise AssertionError("never answered")
 
 
-@pytest.mark.slow
+@pytest.mark.drill
 def test_a_service_that_is_killed_in_a_step_loses_no_sample_and_judges_no_step_twice(tmp_path, model):
     program = [staged(tmp_path, model, tmp_path / "log")]
     step(program[0].served, draw(program[0].served, 0))

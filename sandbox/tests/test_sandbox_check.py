@@ -33,12 +33,14 @@ def process() -> Iterator[ProcessSandbox]:
         yield sandbox
 
 
+@pytest.mark.drill
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_the_docker_sandbox_holds(docker: DockerSandbox, name: str) -> None:
     report = check_sandbox(docker, [name])
     assert report.ok and all(finding.claimed and finding.tried for finding in report.findings), f"\n{report}"
 
 
+@pytest.mark.drill
 @pytest.mark.parametrize("name", sorted(ProcessSandbox.guarantees))
 def test_the_process_sandbox_holds(process: ProcessSandbox, name: str) -> None:
     report = check_sandbox(process, [name])

@@ -32,7 +32,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "spec.yaml"
 
 
-@pytest.mark.slow
+@pytest.mark.drill
 def test_every_event_is_posted_once_in_order_and_the_run_is_the_same(
     spec: Path, bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +49,7 @@ def test_every_event_is_posted_once_in_order_and_the_run_is_the_same(
         assert secret.encode() not in written
 
 
-@pytest.mark.slow
+@pytest.mark.drill
 def test_a_run_killed_while_the_receiver_hung_is_posted_whole_under_one_id_when_it_is_gone_on_with(
     spec: Path, bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
