@@ -104,8 +104,9 @@ def killed_in(stage: str, step: int, spec: Path, folder: Path) -> bool:
 
 @pytest.fixture(scope="session")
 def engine() -> Path:
-    """The Python that has OpenRLHF."""
-    return install(Path(os.environ.get("CASCADE_OPENRLHF_ENV", ROOT / ".openrlhf")))
+    """The Python that has OpenRLHF: that of `CASCADE_OPENRLHF_PYTHON`, or of an environment that is made unless it is there."""
+    there = os.environ.get("CASCADE_OPENRLHF_PYTHON")
+    return Path(there) if there else install(ROOT / ".openrlhf")
 
 
 @pytest.fixture(scope="session")
