@@ -15,13 +15,13 @@ import asyncio
 import inspect
 import math
 import numbers
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from cascade_core.domain import Score
 from cascade_core.errors import ContractError
+from cascade_core.threads import started
 
 ABSTAINED = "abstained"
 
@@ -139,9 +139,7 @@ def _finished(returned: Any) -> Any:
         except BaseException as cause:  # noqa: BLE001 - raised again in the caller's thread
             outcome.append((None, cause))
 
-    thread = threading.Thread(target=run, name="cascade-reward-function")
-    thread.start()
-    thread.join()
+    started(run, name="cascade-reward-function", daemon=False).join()
     result, cause = outcome[0]
     if cause is not None:
         raise cause

@@ -26,6 +26,7 @@ from cascade_core.patience import Patience
 from cascade_core.process import Process, Reply
 from cascade_core.seat import Job, Seat, deal
 from cascade_core.settings import Scoring
+from cascade_core.threads import started
 
 _OPEN_SECONDS = 60.0  # at least, for an interpreter to start and a domain to import what it needs
 _CLOSE_SECONDS = 3.0  # for Domain.close
@@ -33,15 +34,20 @@ _REST_SECONDS = 0.002  # at most, between looking at replies of processes that h
 
 
 class Pool:
-    """At most `workers` processes, each of which can host all of `domains`."""
+    """At most `workers` processes, each of which can host all of `domains`; `path` is their `sys.path`, by default this process's."""
 
     def __init__(
-        self, domains: Mapping[str, DomainRef], resources: Mapping[str, str], settings: Scoring, workers: int
+        self,
+        domains: Mapping[str, DomainRef],
+        resources: Mapping[str, str],
+        settings: Scoring,
+        workers: int,
+        path: Sequence[str] = (),
     ) -> None:
         self._domains, self._resources = dict(domains), dict(resources)
         self._settings, self._workers = settings, workers
         self.overrides: dict[str, bool] = {}  # whether the domain has `rewards` of its own; known once it was open
-        self._path = tuple(sys.path)  # as it is now: all processes of a pool see the same modules
+        self._path = tuple(path or sys.path)  # as it is now: all processes of a pool see the same modules
         self._queue: deque[Job] = deque()
         self._seats: list[Seat] = []
         self._leaving: list[tuple[Seat, float]] = []  # processes on their way out, and when to kill them
@@ -68,8 +74,7 @@ class Pool:
                 self._waker.setblocking(False)
                 self._alarm.setblocking(False)
                 self._selector.register(self._alarm, selectors.EVENT_READ)
-                self._thread = threading.Thread(target=self._run, name="cascade-scoring", daemon=True)
-                self._thread.start()
+                self._thread = started(self._run, name="cascade-scoring")
         self._wake()
 
     def close(self) -> None:

@@ -637,3 +637,13 @@ def test_importing_it_starts_nothing_and_loads_nothing_heavy():
     code = "import sys, cascade_core.judge; print([m for m in ('torch', 'sympy', 'transformers', 'rich') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "[]\n"
+
+
+def test_an_interrupt_always_reaches_the_thread_that_waits_for_verdicts():
+    with faulty_scorer(workers=1) as judge:
+        judge.score([row("right")])
+        pools = [thread for thread in threading.enumerate() if thread.name == "cascade-scoring"]
+        statuses = [Path(f"/proc/self/task/{pool.native_id}/status").read_text() for pool in pools]
+    assert pools
+    for status in statuses:
+        assert int(status.partition("SigBlk:")[2].split()[0], 16) >> (signal.SIGINT - 1) & 1

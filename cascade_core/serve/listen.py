@@ -21,6 +21,7 @@ import uvicorn
 from cascade_core.errors import ResourceError, UsageError
 from cascade_core.serve.access import LOOPBACK
 from cascade_core.serve.app import Service, build
+from cascade_core.threads import started
 
 _BACKLOG = 16_384
 
@@ -105,8 +106,7 @@ def background(service: Service, channel: socket.socket, drain: float = 5.0) -> 
     """Serves from a thread of this process while the body runs; yields the URL."""
     begun = threading.Event()
     server = _server(service, begun.set, drain)
-    thread = threading.Thread(target=server.run, args=([channel],), name="cascade-serve", daemon=True)
-    thread.start()
+    thread = started(server.run, [[channel]], name="cascade-serve")
     try:
         while not begun.wait(0.1):
             if not thread.is_alive():
