@@ -1,5 +1,6 @@
 """The domain: options, prompts, verdicts as `Score`, references, demonstrations, benchmarks."""
 
+import gc
 import subprocess
 import sys
 from itertools import islice
@@ -171,3 +172,18 @@ def test_an_unknown_split_is_refused():
 )
 def test_the_domain_keeps_the_contract_of_the_core(options):
     check_domain(MathDomain(**options), tasks=12)
+
+
+def test_memory_does_not_grow_with_the_number_of_labels_or_their_length():
+    domain = MathDomain()
+
+    def judge(first: int, count: int, width: int) -> int:
+        for number in range(first, first + count):
+            label = "+".join(f"{number}x^{power}" for power in range(width))
+            assert domain.score(Task("t", "?", label), Response(f"\\boxed{{{label}}}")).value == 1.0
+        gc.collect()
+        return len(gc.get_objects())
+
+    full = judge(1000, 300, 4)
+    assert judge(2000, 300, 4) < full + 500
+    assert judge(3000, 3, 500) < full + 500

@@ -32,6 +32,8 @@ OWN_TEXT = "right: the label's own text"
 MODES = ("boxed", "stated")
 _LAYOUT_SIGNS = "$*_` \t\n"
 _POINTED = re.compile(r"-?\d{1,3}\.\d{3}")  # a data set's decimal point, or a locale's thousands
+_LABELS = 256  # are kept as they were read: the samples of a task come close together, and a read label takes some 10 KiB
+_LONGEST_KEPT = 2_000  # characters
 _MISSING = ("None", "Null", "NULL", "NaN", "NAN")  # how other programs write that there is no label
 
 
@@ -110,13 +112,21 @@ def label_text(label: Any) -> str:
     return text
 
 
-@lru_cache(maxsize=4096)
 def labelled(text: str, policy: Policy) -> Reading:
-    """The label as it is read.
+    """The label as it is read; the last few are kept.
 
     Raises:
         TaskError: it is neither mathematics nor words: an unbalanced bracket, a dangling sign.
     """
+    return _kept(text, policy) if len(text) <= _LONGEST_KEPT else _labelled(text, policy)
+
+
+@lru_cache(maxsize=_LABELS)
+def _kept(text: str, policy: Policy) -> Reading:
+    return _labelled(text, policy)
+
+
+def _labelled(text: str, policy: Policy) -> Reading:
     reading = reader.read(text, policy)
     if policy.decimal_comma and _POINTED.fullmatch(text):
         pointed = reader.read(text, policy, pointed=True)
