@@ -1,15 +1,17 @@
 """What a real OpenRLHF is tested with: its environment, made once, and one cascade that was killed and went on."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # of what the tests here share
+
+from openrlhf_runs import Cascade, command, finished
 
 from cascade_core.rehearsal import install
 
@@ -60,34 +62,6 @@ scoring: {{workers: 1}}
 """
 
 
-class Cascade:
-    """A run folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def stage(self, name: str) -> Path:
-        """The folder of a stage."""
-        return next(self.folder.glob(f"stages/??-{name}"))
-
-    def rollouts(self, name: str) -> list[dict[str, Any]]:
-        """Every sample of a stage."""
-        files = sorted((self.stage(name) / "rollouts").glob("step-*.jsonl"))
-        return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
-
-    def steps(self, name: str) -> list[dict[str, Any]]:
-        """The metrics of each step, as the events tell them."""
-        lines = (self.folder / "events.jsonl").read_text("utf-8").splitlines()
-        events = [json.loads(line) for line in lines]
-        label = self.stage(name).name
-        return [event for event in events if event["kind"] == "step" and event["stage"] == label]
-
-
-def command(spec: Path, folder: Path) -> list[str]:
-    program = "from cascade_core.cli import main; main()"
-    return [sys.executable, "-c", program, "run", str(spec), "--folder", str(folder)]
-
-
 def killed_in(stage: str, step: int, spec: Path, folder: Path) -> bool:
     """Runs it until that step of the stage is stored, and kills the run as the kernel would."""
     wanted = f"stages/??-{stage}/rollouts/step-{step:05d}.jsonl"
@@ -116,6 +90,4 @@ def cascade(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Cascade:
     spec, folder = place / "spec.yaml", place / "run"
     spec.write_text(SPEC.format(python=engine))
     assert killed_in("math", 3, spec, folder), (place / "first.log").read_text("utf-8", "replace")[-3000:]
-    again = subprocess.run(command(spec, folder), capture_output=True, text=True, timeout=900, check=False)
-    assert again.returncode == 0, again.stdout[-2000:] + again.stderr[-2000:]
-    return Cascade(folder)
+    return finished(spec, folder)

@@ -1,0 +1,43 @@
+"""What must be true of a stage that OpenRLHF trained, as functions: a run passes them, and one with a planted fault must not."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Rows = Sequence[Mapping[str, Any]]
+STALE = 5e-3
+"""Of |vllm_kl|: weights that are bfloat16 on one side give up to 1e-3, weights one step old 8e-3 and more."""
+
+
+def assert_every_sample_was_judged_once(rows: Rows, steps: int, slots: int, samples: int) -> None:
+    found = Counter((row["step"], row["group"], row["sample"]) for row in rows)
+    every = [(step, f"{step}-{slot}", i) for step in range(steps) for slot in range(slots) for i in range(samples)]
+    assert found == Counter(every)
+
+
+def assert_weights_are_synced(steps: Sequence[Mapping[str, Any]]) -> None:
+    """The engines sample with the weights that are trained, and there is something to train."""
+    assert len(steps) > 1, "the first step is sampled with the weights that the engine loaded by itself"
+    for step in steps:
+        assert abs(step.get("vllm_kl", math.nan)) < STALE, f"step {step['step']}: vllm_kl {step.get('vllm_kl')}"
+        assert 0 < step["grad_norm"] < 1e3, f"step {step['step']}: gradient norm {step['grad_norm']}"
+
+
+def assert_rewards_follow_the_answers(rows: Rows) -> None:
+    """The model has learned the tasks, so that answers which belong to them are often right."""
+    mean = statistics.mean(row["score"]["value"] for row in rows)
+    assert mean > 0.1, f"of {len(rows)} responses {mean:.1%} are right"
+
+
+def assert_rewards_vary(rows: Rows) -> None:
+    """Every response was judged, some are better than others, and within a group too."""
+    assert not any("error" in row["score"] for row in rows)
+    assert 0.02 < statistics.mean(row["score"]["value"] for row in rows) < 0.98
+    groups: dict[str, set[float]] = {}
+    for row in rows:
+        groups.setdefault(row["group"], set()).add(row["reward"])
+    assert sum(len(found) > 1 for found in groups.values()) >= len(groups) / 5
