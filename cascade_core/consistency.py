@@ -35,6 +35,7 @@ def problems(spec: Spec) -> Iterator[Problem]:
         if stage.kind == "rl":
             yield from _lengths(spec, stage, where)
     yield from _evaluation(spec)
+    yield from _engine(spec)
 
 
 def _names(spec: Spec) -> Iterator[Problem]:
@@ -106,6 +107,39 @@ def _context(spec: Spec, limit: int, where: Where) -> Iterator[Problem]:
 
 def _evaluation(spec: Spec) -> Iterator[Problem]:
     sampling = spec.evaluation.sampling
+def _engine(spec: Spec) -> Iterator[Problem]:
+    engine = spec.engine
+    if engine.nodes > 1 and engine.ray is None and not engine.cpu:
+        yield (
+            ("engine", "nodes"),
+            f"{engine.nodes} machines need engine.ray, the address of the Ray that joins them; without it one is started on this machine",
+        )
+    if engine.host is not None and engine.ray is None:
+        yield ("engine", "host"), "belongs to engine.ray; a stage on this machine is reached at 127.0.0.1"
+
+
+def _sampler(spec: Spec) -> Iterator[Problem]:
+    settings = spec.evaluation
+    found = chosen(spec)
+    if found is None:
+        for key in ("tensor_parallel_size", "vllm_args"):
+            if key in settings.model_fields_set:
+                yield (
+                    ("evaluation", key),
+                    "is a setting of the sampler vllm, and the sampler is transformers; set evaluation.sampler",
+                )
+        return
+    for name in OURS:
+        if name in settings.vllm_args:
+            yield ("evaluation", "vllm_args", name), f"{name!r} follows from the spec, and cannot be set"
+    gpus = spec.engine.gpus
+    if found.ray and not spec.engine.ray:
+        yield (
+            ("evaluation", "tensor_parallel_size"),
+            f"must be at most engine.gpus ({gpus}) without a Ray cluster (engine.ray), found {found.tensor_parallel_size}",
+        )
+
+
     if "max_response_tokens" in sampling.model_fields_set:  # left alone, each benchmark may say its own
         yield from _context(spec, sampling.max_response_tokens, ("evaluation", "sampling", "max_response_tokens"))
     for index, name in enumerate(spec.evaluation.benchmarks or ()):

@@ -54,9 +54,11 @@ def examine(
         spec: what is wanted; without one nothing is `needed`.
         path: its file, so that findings name its lines; `settings` as after `--set`.
         found: the plugins to look at; the default is everything installed.
-        python: the interpreter of the environment in which to look for OpenRLHF; the default is this one's.
+        python: the interpreter of the environment in which to look for OpenRLHF; the default is the spec's `engine.python`, else this one's.
     """
     found = found or registry()
+    if spec and spec.engine.python and not python:
+        python = str(Path(spec.engine.python).expanduser())
     own, areas = _spec(spec, path, settings, found) if spec else ([], set[str]())
     findings = [*machine(), *plugins(found), *trl(), *openrlhf(python), *sandbox()]
     return [*own, *(replace(one, needed=one.area in areas and one.state != "note") for one in findings)]

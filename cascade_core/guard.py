@@ -39,6 +39,18 @@ def guard(restarts: int, command: Sequence[str]) -> int:
         process = _start(command)
 
 
+def release(guard: subprocess.Popen[bytes], seconds: float) -> None:
+    """For the starter: lets go of a guard by the end of its input, waits until its work is done, and then for nothing more."""
+    assert guard.stdin is not None
+    with contextlib.suppress(OSError):
+        guard.stdin.close()
+    try:
+        guard.wait(seconds)
+    except subprocess.TimeoutExpired:
+        guard.kill()
+        guard.wait()
+
+
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_parent)
 

@@ -1,7 +1,7 @@
 """`lock.json`: what a run was started with, so that going on with something else is refused.
 
-It pins the spec, the plugins' versions and source hashes, the versions of what they depend on, the trainers' flags, the
-files that the domains' options name, what provides the resources that they need, and the tasks of every benchmark.
+It pins the spec, the plugins' versions and source hashes, the versions of what they depend on, the trainers' flags and the
+packages that they drive in an environment of their own, the files that the domains' options name, what provides the resources that they need, and the tasks of every benchmark.
 Settings that cannot change a result (how many workers, the trackers) are left out. The starting model's fingerprint is in
 the first stage's `metrics.json`, as every stage's is.
 """
@@ -37,7 +37,8 @@ def lock(
     found: Iterable[Exam],
     resources: Iterable[Provision] = (),
 ) -> dict[str, Any]:
-    """The lock of a run; `flags` are each stage's own trainer flags."""
+    engine: Mapping[str, str] | None = None,
+    """The lock of a run; `flags` are each stage's own trainer flags, `engine` the versions of what trainers drive elsewhere."""
     provided = list(resources)
     kinds = [("domain", name) for name in spec.domains]
     kinds += [("resource", f"{one.need}/{one.name}") for one in provided if one.name]
@@ -50,6 +51,7 @@ def lock(
         "resources": {one.need: dict(one.pinned) for one in provided},
         "data": {name: files(options) for name, options in spec.domains.items()},
         "trainer_flags": {name: dict(values) for name, values in flags.items()},
+        "engine": dict(engine or {}),
         "benchmarks": {exam.name: exam.fingerprint for exam in found},
     }
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from cascade_core.consistency import ONLY
 from cascade_core.domain import Benchmark, Domain, Task
 from cascade_core.errors import CascadeError, PluginBroken, SpecError
+from cascade_core.folder import START, StageFolder
 from cascade_core.plugins import Registry, registry
+from cascade_core.pretrained import context
 from cascade_core.prompts import check, step_size
 from cascade_core.provision import chosen
 from cascade_core.settings import Evaluation, Sampling, Spec, Stage
-from cascade_core.trainers import trainer_of
+from cascade_core.trainers import Trainer, trainer_of
 
 # Counting an endless benchmark stops here, and the plan says "at least".
 MOST_COUNTED = 10_000
@@ -51,7 +54,10 @@ class ResourcePlan:
 
 @dataclass(frozen=True)
 class StagePlan:
-    """One stage: `tasks` are drawn for it in all, `responses` sampled from them; `settings` are the spec's, `flags` the trainer's own."""
+    """One stage: `tasks` are drawn for it in all, `responses` sampled from them; `settings` are the spec's, `flags` the trainer's own.
+
+    `command` is what a trainer starts that is a program of its own, in the folder that `cascade run` takes by default.
+    """
 
     folder: str
     name: str
@@ -64,6 +70,7 @@ class StagePlan:
     trainer: str
     settings: Mapping[str, Any]
     flags: Mapping[str, Any]
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ class TrackerPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole run; `evaluations` is how often every benchmark is measured."""
+    """A whole run; `evaluations` is how often every benchmark is measured, `lacking` what it cannot run without and is not here."""
 
     name: str
     seed: int
@@ -103,6 +110,7 @@ class Plan:
     evaluations: int
     resources: tuple[ResourcePlan, ...] = ()
     trackers: tuple[TrackerPlan, ...] = ()
+    lacking: tuple[str, ...] = ()
 
     @property
     def totals(self) -> dict[str, int | None]:
@@ -149,6 +157,7 @@ def plan(spec: Spec, domains: Mapping[str, Domain], found: Registry | None = Non
         evaluations=len(spec.stages) + 1,
         resources=_resources(spec, domains, found),
         trackers=tuple(_tracker(name, options, found) for name, options in spec.trackers.items()),
+        lacking=_lacking(spec, found),
     )
     if tasks:
         _check_tasks(made, spec, domains)
@@ -179,6 +188,11 @@ def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> tu
     )
 
 
+def _lacking(spec: Spec, found: Registry) -> tuple[str, ...]:
+    trainers = [trainer_of(found.trainer(stage.trainer or spec.trainer), spec.engine) for stage in spec.stages]
+    return tuple(dict.fromkeys(filter(None, (trainer.lacks() for trainer in trainers))))
+
+
 def _tracker(name: str, options: Mapping[str, Any], found: Registry) -> TrackerPlan:
     _, plugin = found.find("tracker", name)
     return TrackerPlan(name, plugin.distribution, plugin.version, dict(options))
@@ -200,6 +214,7 @@ def _domain(name: str, spec: Spec, domain: Domain, found: Registry, tasks: bool)
 def _stage(index: int, stage: Stage, spec: Spec, found: Registry) -> StagePlan:
     trainer = found.trainer(stage.trainer or spec.trainer)
     drawn = stage.steps * step_size(stage)
+    engine = trainer_of(trainer, spec.engine)
     return StagePlan(
         folder=f"{index:02d}-{stage.name}",
         name=stage.name,
@@ -211,8 +226,22 @@ def _stage(index: int, stage: Stage, spec: Spec, found: Registry) -> StagePlan:
         seed=spec.seed if stage.seed is None else stage.seed,
         trainer=trainer.name,
         settings=_settings(stage),
-        flags=dict(trainer_of(trainer, spec.engine).settings(stage)),
+        flags=dict(engine.settings(stage)),
+        command=_command(index, stage, spec, engine),
     )
+
+
+def _command(index: int, stage: Stage, spec: Spec, trainer: Trainer) -> tuple[str, ...]:
+    """What the trainer would start for the stage, in the folder that `cascade run` takes by default."""
+    run = Path("runs") / spec.name
+    before = StageFolder(run, index - 1, spec.stages[index - 2].name if index > 1 else START)
+    here, model = StageFolder(run, index, stage.name), before.checkpoint
+    longest = spec.model.init.context if spec.model.init else None
+    if spec.model.path:  # every stage has the context of the first
+        first = Path(spec.model.path)
+        model, longest = (first if index == 1 else model), context(first)
+    seed = spec.seed if stage.seed is None else stage.seed
+    return tuple(trainer.command(stage, seed, here.path, model, here.checkpoint, longest))
 
 
 def _settings(stage: Stage) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cascade_core import evaluate, lock, prompts, provision
 from cascade_core.domain import Domain, DomainRef
-from cascade_core.errors import SpecError
+from cascade_core.errors import SpecError, TrainerError
 from cascade_core.plugins import Registry, registry
 from cascade_core.settings import Spec, is_path
 from cascade_core.tracker import Tracker
@@ -41,6 +41,7 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
     Raises:
         SpecError, PluginError: whatever would stop the run later is said now.
     """
+        TrainerError: a trainer does not find what it drives.
     found = found or registry()
     refs = {name: found.reference(name, options) for name, options in spec.domains.items()}
     domains = {name: found.build(ref) for name, ref in refs.items()}
@@ -52,18 +53,45 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
             raise SpecError(
                 f"stage {stage.name!r} is of kind {stage.kind!r}, and trainer {trainers[stage.name].name!r} knows {', '.join(kinds)}"
             )
-    flags = {stage.name: trainer_of(trainers[stage.name], spec.engine).settings(stage) for stage in spec.stages}
+        _check_conversations(stage, trainers[stage.name], domains)
+    engines = {stage.name: trainer_of(trainers[stage.name], spec.engine) for stage in spec.stages}
+    flags = {stage.name: engines[stage.name].settings(stage) for stage in spec.stages}
+    packages = _packages(engines)
     trackers = {name: found.build_tracker(name, options) for name, options in spec.trackers.items()}
     check_secrets(trackers)
     exams = tuple(evaluate.exams(domains, spec.evaluation))
     held_out = evaluate.held_out(exams)
     for stage in spec.stages:
         prompts.check(stage, domains, spec.seed if stage.seed is None else stage.seed, held_out)
-    pinned = lock.lock(spec, found, flags, exams, resources.values())
+    pinned = lock.lock(spec, found, flags, exams, resources.values(), packages)
     return Prepared(spec, domains, refs, trainers, trackers, exams, pinned, resources)
 
 
 def local_model(name: str) -> Path:
+def _packages(trainers: Mapping[str, Trainer]) -> dict[str, str]:
+    """The versions of what trainers drive in environments of their own.
+
+    Raises:
+        TrainerError: one of them lacks something.
+    """
+    found: dict[str, str] = {}
+    for name, trainer in {trainer.name: trainer for trainer in trainers.values()}.items():
+        if lacking := trainer.lacks():
+            raise TrainerError(f"trainer {name!r}: {lacking}")
+        found |= trainer.packages()
+    return found
+
+
+def _check_conversations(stage: Stage, trainer: type[Trainer], domains: Mapping[str, Domain]) -> None:
+    """A single turn of a conversation would be trained as if it were all of it."""
+    held = [name for name in stage.domains if name in domains and converses(domains[name])]
+    if stage.kind == "rl" and held and not trainer.converses:
+        raise SpecError(
+            f"stage {stage.name!r}: domain {held[0]!r} holds conversations (Domain.reply), and trainer {trainer.name!r} samples one"
+            " turn; trainer openrlhf leads conversations"
+        )
+
+
     """A model folder: the path itself, or a hub name's copy in the hub's cache.
 
     Raises:

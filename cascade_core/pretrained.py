@@ -6,7 +6,8 @@ off). Whoever samples and whoever trains load through here, so both see the same
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,6 +91,24 @@ def context_length(model: PreTrainedModel) -> int | None:
     """The longest sequence that the model reads, in tokens; `None` where its configuration does not say."""
     length = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return length if isinstance(length, int) and length > 0 else None
+
+
+def context(model: Path) -> int | None:
+    """The longest text in tokens that a model folder's `config.json` allows, `None` where nothing says it."""
+    try:
+        config = json.loads((model / "config.json").read_text("utf-8"))
+    except (OSError, ValueError):  # no folder yet, or no model in it: whoever starts the stage says so
+        return None
+    return context_of(config) if isinstance(config, Mapping) else None
+
+
+def context_of(config: Mapping[str, Any]) -> int | None:
+    """The longest text in tokens that a model's `config.json` allows, `None` where it does not say."""
+    for part in (config, config.get("text_config")):
+        for key in ("max_position_embeddings", "n_positions", "n_ctx"):
+            if isinstance(part, Mapping) and isinstance(part.get(key), int) and part[key] > 0:
+                return int(part[key])
+    return None
 
 
 class Decoder:

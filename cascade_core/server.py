@@ -114,16 +114,8 @@ class Server:
     def stop(self) -> None:
         """Ends the command, politely and then not; safe to repeat."""
         process, self._guard = self._guard, None
-        if process is None:
-            return
-        assert process.stdin is not None
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-        try:
-            process.wait(_GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if process is not None:
+            guard.release(process, _GRACE_SECONDS)
 
 
 def _last_line(file: int) -> str:

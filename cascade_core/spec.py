@@ -28,6 +28,7 @@ from cascade_core.nearest import suggestion
 from cascade_core.plugins import Registry, registry
 from cascade_core.refusals import Refusal, refusals
 from cascade_core.settings import Sampling, Spec, Stage, is_path
+from cascade_core.trainers import trainer_of
 
 
 def load(path: Path, settings: Iterable[str] = ()) -> Spec:
@@ -238,7 +239,7 @@ def _trainers(spec: Spec, found: Registry) -> Iterator[Refusal]:
             )
             continue
         try:
-            trainer().settings(stage)
+            trainer_of(trainer, spec.engine).settings(stage)
         except SpecError as cause:
             what = str(cause).removeprefix(f"stage {stage.name!r}: ")
             yield Refusal((*where, *_setting(what)), what)
@@ -248,6 +249,8 @@ def _setting(message: str) -> Where:
     """The setting of a stage that a trainer's refusal speaks of first: `trainer_args.x`, `optim.lr`, `kl`."""
     fields = "|".join(name for name in Stage.model_fields if name not in ("name", "kind", "trainer"))
     match = re.search(rf"\b({fields})((?:\.\w+)*)", message)
+    if match and match[1] == "trainer_args" and match[2]:  # a flag has dots in its own name
+        return (match[1], match[2].removeprefix("."))
     return tuple(match[0].split(".")) if match else ()
 
 

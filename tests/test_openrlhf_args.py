@@ -1,6 +1,5 @@
 """A stage as OpenRLHF's command line: what is accepted, by both versions' flags, and what is refused with which words."""
 
-import argparse
 import json
 import math
 import re
@@ -12,17 +11,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openrlhf_flags import parser
 
 from cascade_core.errors import SpecError
+from cascade_core.pretrained import context
 from cascade_core.settings import Stage
 from cascade_core.trainers import openrlhf_rules as rules
 from cascade_core.trainers.openrlhf_args import Places, command, native, program_seed, room
 from cascade_core.trainers.openrlhf_order import unshuffled
 from cascade_core.trainers.openrlhf_parser import VERSIONS, Flag, Known, recorded
-from cascade_core.trainers.openrlhf_sizes import Cluster, context, share
+from cascade_core.trainers.openrlhf_sizes import Cluster, share
 from cascade_core.trainers.schedule import factor
 
-KINDS = {"int": int, "float": float, "str": str}
 EIGHT = Cluster(nodes=8, gpus_per_node=8, address="http://head:8265")
 PLACES = Places.of(Path("runs/r/stages/01-s"), Path("model"), Path("runs/r/stages/01-s/checkpoint.part"))
 versions = pytest.mark.parametrize("version", VERSIONS)
@@ -30,20 +30,6 @@ versions = pytest.mark.parametrize("version", VERSIONS)
 
 def stage(kind: str = "rl", **settings: Any) -> Stage:
     return Stage.model_validate({"name": "s", "kind": kind, "domains": "toy", "steps": 100, **settings})
-
-
-def parser(known: Known) -> argparse.ArgumentParser:
-    """An argparse parser with the flags of a program, as strict as it can be."""
-    made = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False)
-    for name, flag in known.flags.items():
-        if flag.type == "bool":
-            made.add_argument(f"--{name}", action="store_true" if flag.stores else "store_false", default=flag.default)
-        else:
-            choices = list(flag.choices) or None
-            made.add_argument(
-                f"--{name}", type=KINDS[flag.type], nargs=flag.nargs, choices=choices, default=flag.default
-            )
-    return made
 
 
 def parsed(made: Stage, cluster: Cluster = EIGHT, version: str = VERSIONS[0], **more: Any) -> dict[str, Any]:
@@ -135,10 +121,17 @@ def test_sampling_beside_training_takes_the_gpus_that_it_is_given() -> None:
     ("given", "told"),
     [
         ({"train.async_enable": True}, "give each its GPUs of 64"),
-        ({"train.async_enable": True, "vllm.num_engines": 8}, "training 64 and 8 engines 8, and the cluster has 64"),
-        ({"vllm.num_engines": 3}, "3 engines take 3 GPUs and training takes 64"),
-        ({"vllm.tensor_parallel_size": 3}, "tensor_parallel_size may be 1, 2, 4, 8"),
-        ({"actor.num_nodes": 16, "vllm.num_engines": 128}, "training 128, and the cluster has 64 GPUs"),
+        (
+            {"train.async_enable": True, "vllm.num_engines": 8},
+            "training takes 8 × 8 = 64 GPUs, sampling 8 engines × tensor_parallel_size 1 = 8, together 72, and there are engine.nodes 8 × engine.gpus 8 = 64",
+        ),
+        ({"vllm.num_engines": 3}, "training takes 8 × 8 = 64 GPUs, sampling 3 engines × tensor_parallel_size 1 = 3"),
+        ({"vllm.tensor_parallel_size": 3}, "3 must divide the 8 GPUs of a machine: 1, 2, 4, 8 fit"),
+        ({"vllm.tensor_parallel_size": 16}, "16 must divide the 8 GPUs of a machine"),
+        (
+            {"actor.num_nodes": 16, "vllm.num_engines": 128},
+            "training takes 16 × 8 = 128 GPUs, and there are engine.nodes 8 × engine.gpus 8 = 64",
+        ),
         ({"ds.ring_attn_size": 3}, "must divide 64 GPUs"),
         ({"vllm.tensor_parallel_size": 0}, "must be at least 1, found 0"),
         ({"rollout.micro_batch_size": 3}, "rollout.micro_batch_size 3 must divide the 16 responses"),
@@ -345,8 +338,10 @@ def test_a_command_can_be_pasted_into_a_shell() -> None:
         ({}, None),
     ],
 )
-def test_the_context_is_what_the_model_says(config: dict[str, Any], tokens: int | None) -> None:
-    assert context(config) == tokens
+def test_the_context_is_what_the_model_says(config: Any, tokens: int | None, tmp_path: Path) -> None:
+    assert context(tmp_path) is None
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert context(tmp_path) == tokens
 
 
 def test_the_room_for_prompt_and_response_follows_the_models_context(tmp_path: Path) -> None:

@@ -21,7 +21,12 @@ def doctor(
     ] = None,
     set_: Set = None,
     python: Annotated[
-        str, typer.Option("--python", metavar="PATH", help="The interpreter of the environment that OpenRLHF is in.")
+        str,
+        typer.Option(
+            "--python",
+            metavar="PATH",
+            help="The interpreter of the environment that OpenRLHF is in; default: the spec's engine.python.",
+        ),
     ] = "",
     json: Json = False,
 ) -> None:

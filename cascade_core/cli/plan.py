@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cascade_core.cli.output import Json, Set, brief, console, print_json, table
+from cascade_core.cli.output import Json, Set, brief, console, foreign, print_json, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,15 +43,20 @@ def plan(
     out = console()
     out.print(f"{made.name}: seed {made.seed}, model {brief(dict(made.model))}")
     for each in _tables(made):
-        out.print(each)
+        if isinstance(each, str):
+            typer.echo(each)
+        else:
+            out.print(each)
     limits = brief(dict(made.scoring))
     out.print(f"scoring: {limits}")
+    for lacking in made.lacking:
+        typer.echo(f"warning: {foreign(lacking).plain}", err=True)
     for domain in made.domains:
         if domain.example is not None:
             out.print(f"\nfirst prompt of {domain.name}:\n{domain.example[:2000]}")
 
 
-def _tables(made: Plan) -> Iterator[Table]:
+def _tables(made: Plan) -> Iterator[Table | str]:
     domains = table("Domains", "name", "from", "options")
     for domain in made.domains:
         domains.add_row(domain.name, f"{domain.distribution} {domain.version}", brief(dict(domain.options)) or "none")
@@ -82,6 +88,8 @@ def _tables(made: Plan) -> Iterator[Table]:
         for flag, value in stage.flags.items():
             flags.add_row(flag, brief(value))
         yield flags
+        if stage.command:
+            yield f"What {stage.trainer} starts for {stage.folder}:\n\n{shlex.join(stage.command)}\n"
     yield _benchmarks(made)
     if made.trackers:
         trackers = table("Trackers", "name", "from", "options")

@@ -8,7 +8,7 @@ sampled rows into finished advantages, the same for every trainer. This module i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -58,6 +58,27 @@ class Trainer(ABC):
 
     @abstractmethod
     def train(self, job: Job) -> None:
+    def command(
+        self, stage: Stage, seed: int, folder: Path, model: Path, output: Path, longest: int | None = None
+    ) -> Sequence[str]:
+        """The command that `train` is going to start for that stage, where it starts one; for `cascade plan`.
+
+        `folder`, `model` and `output` are what `Job` is going to hold and need not be there yet; `longest` is the model's
+        context in tokens, where that is known. Imports nothing heavy.
+
+        Raises:
+            SpecError: as `settings`.
+        """
+        return ()
+
+    def lacks(self) -> str:
+        """What it cannot train without and does not find, with the remedy; `""` where everything is there."""
+        return ""
+
+    def packages(self) -> Mapping[str, str]:
+        """Versions of what it drives in an environment of its own, by package; a run goes on with no others."""
+        return {}
+
         """Trains the stage, going on from its own newest complete checkpoint under `job.folder/trainer` if there is one.
 
         Raises:

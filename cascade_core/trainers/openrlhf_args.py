@@ -9,18 +9,20 @@ takes a mean that is 0. Nothing is started here.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cascade_core.errors import SpecError
+from cascade_core.pretrained import context
 from cascade_core.settings import Optim, Stage
 from cascade_core.trainers import openrlhf_rules as rules
 from cascade_core.trainers.openrlhf_parser import PROGRAMS, Known, flags
-from cascade_core.trainers.openrlhf_sizes import Cluster, Share, context, placement, rollout_micro, share
+from cascade_core.trainers.openrlhf_sizes import Cluster, Share, placement, rollout_micro, share
 
+SPARE = 3
+"""OpenRLHF's `train_sft` leaves a demonstration out, in silence, whose prompt comes within so many tokens of `data.max_len`."""
 PROMPT_TOKENS = 2048
 """Room for a prompt beside the response, where neither `data.max_len` nor the model's context says less or more."""
 
@@ -40,10 +42,10 @@ class Places:
     agent: Path
 
     @staticmethod
-    def of(folder: Path, model: Path, output: Path) -> Places:
-        """The places in a stage's folder."""
+    def of(folder: Path, model: Path, output: Path, agent: Path | None = None) -> Places:
+        """The places in a stage's folder; the agent is this installation's, unless another is named."""
         inside = folder / "trainer"
-        agent = Path(__file__).with_name("openrlhf_agent.py")
+        agent = agent or Path(__file__).with_name("openrlhf_agent.py")
         return Places(model, inside / "data.jsonl", inside / "checkpoints", output, inside / "board", agent)
 
 
@@ -90,7 +92,7 @@ def command(
     made = {**native(stage, cluster, known), **_located(stage, seed, places, resume)}
     if stage.kind == "rl":
         made["train.agent_func_path"] = places.agent
-    made["data.max_len"] = room(stage, longest or _context(places.model))
+    made["data.max_len"] = room(stage, longest or context(places.model))
     made = dict(adapt(made)) if adapt else made
     program = f"openrlhf.cli.{PROGRAMS[stage.kind]}"
     if stage.kind == "rl":
@@ -110,6 +112,11 @@ def command(
 
 def _submit(stage: Stage, cluster: Cluster) -> list[str]:
     """The words before a command that an existing Ray runs; sft has no actors of its own, so that its job takes the GPUs."""
+def submitted(words: Sequence[str]) -> list[str]:
+    """What a cluster runs of a command: all of it, without the words that submit it."""
+    return list(words[words.index("--") + 1 :] if list(words[:3]) == ["ray", "job", "submit"] else words)
+
+
     if not cluster.address:
         return []
     gpus = ["--entrypoint-num-gpus", str(cluster.gpus_per_node)] if stage.kind == "sft" else []
@@ -142,14 +149,6 @@ def room(stage: Stage, longest: int | None) -> int:
     if stage.kind == "sft":  # padded to the longest of a batch, so that a large number costs nothing
         return longest or PROMPT_TOKENS
     return min(response + PROMPT_TOKENS, longest) if longest else response + PROMPT_TOKENS
-
-
-def _context(model: Path) -> int | None:
-    try:
-        found = json.loads((model / "config.json").read_text("utf-8"))
-    except (OSError, ValueError):  # no folder yet, or no model in it: whoever starts the stage says so
-        return None
-    return context(found) if isinstance(found, Mapping) else None
 
 
 def _check(stage: Stage, known: Known) -> None:

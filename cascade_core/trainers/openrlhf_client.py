@@ -15,6 +15,7 @@ import random
 import resource
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cascade_core.errors import TrainerError, UsageError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 ADDRESS, TOKEN, PATIENCE = "CASCADE_SERVE_ADDRESS", "CASCADE_SERVE_TOKEN", "CASCADE_SERVE_PATIENCE"
+TOKEN_FILE = "CASCADE_SERVE_TOKEN_FILE"
 _AGAIN = frozenset({408, 425, 429, 502, 503, 504})
 _TRY_SECONDS = 600.0  # for one answer; then asked again, in case that the other machine vanished without a word
 _LONGEST_PAUSE = 15.0
@@ -50,8 +52,10 @@ class Client:
     def of(cls, environment: Mapping[str, str]) -> Client:
         """The client that the variables `CASCADE_SERVE_ADDRESS`, `_TOKEN` and `_PATIENCE` (seconds) describe.
 
+        `CASCADE_SERVE_TOKEN_FILE` names a file with the token instead, where variables can be read by others.
+
         Raises:
-            UsageError: there is no address, or the patience is no number of seconds.
+            UsageError: there is no address, the patience is no number of seconds, or the file cannot be read.
         """
         address, patience = environment.get(ADDRESS, ""), environment.get(PATIENCE, "300")
         if not address.startswith(("http://", "https://")):
@@ -62,7 +66,14 @@ class Client:
             seconds = math.nan
         if not 0 < seconds < math.inf:
             raise UsageError(f"{PATIENCE} must be a number of seconds, found {patience[:80]!r}")
-        return cls(address, environment.get(TOKEN, ""), seconds)
+        token, file = environment.get(TOKEN, ""), environment.get(TOKEN_FILE, "")
+        try:
+            token = Path(file).read_text("utf-8").strip() if file else token
+        except (OSError, UnicodeDecodeError) as cause:
+            raise UsageError(
+                f"{TOKEN_FILE} must name a file that can be read here, found {file[:200]!r}: {cause}"
+            ) from cause
+        return cls(address, token, seconds)
 
     async def ask(self, path: str, body: Mapping[str, Any], check: Callable[[Any], T]) -> T:
         """The answer to one request, as `check` takes it.

@@ -18,6 +18,7 @@ from typing import Any
 import pluggy
 
 import cascade_core
+from cascade_core import versions
 from cascade_core.errors import SpecError, TrainerError
 from cascade_core.settings import Engine
 from cascade_core.trainers import openrlhf_parser as parser
@@ -29,12 +30,15 @@ _ASK = "from importlib.metadata import version; print('openrlhf', version('openr
 
 def interpreter(engine: Engine) -> str:
     """The Python that has OpenRLHF."""
-    return str(Path(engine.python).expanduser()) if engine.python else sys.executable
+    return str(Path(engine.python).expanduser().absolute()) if engine.python else sys.executable
 
 
 def cluster(engine: Engine) -> Cluster:
-    """What the flags of a stage are computed for: this machine."""
-    return Cluster(nodes=1, gpus_per_node=1 if engine.cpu else engine.gpus)
+    """What the flags of a stage are computed for; without GPUs, one process of each kind."""
+    if engine.cpu:
+        return Cluster(nodes=1, gpus_per_node=1, address=engine.ray or "")
+    wide = engine.tensor_parallel_size
+    return Cluster(nodes=engine.nodes, gpus_per_node=engine.gpus, tensor_parallel_size=wide, address=engine.ray or "")
 
 
 def adapted(engine: Engine, flags: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -72,11 +76,31 @@ def check(engine: Engine) -> None:
         TrainerError: it is not, or the interpreter cannot be run.
     """
     version.cache_clear()
-    if not version(interpreter(engine)):
-        raise TrainerError(
-            f"OpenRLHF is not installed in the environment of {interpreter(engine)}; set engine.python to the interpreter"
-            " of one that has it, or install it there"
-        )
+    if lacking := lacks(engine):
+        raise TrainerError(lacking)
+
+
+def lacks(engine: Engine) -> str:
+    """That OpenRLHF is not where it should be, and what to do; `""` where it is."""
+    if version(interpreter(engine)):
+        return ""
+    if engine.python and not Path(interpreter(engine)).exists():
+        return f"engine.python: there is no {interpreter(engine)}; name the interpreter of an environment that has OpenRLHF"
+    return (
+        f"OpenRLHF is not installed in the environment of {interpreter(engine)}; set engine.python to the interpreter"
+        " of one that has it, or install it there"
+    )
+
+
+def packages(engine: Engine) -> dict[str, str]:
+    """The versions of OpenRLHF and of what goes with it, as far as they are installed where it is."""
+    try:
+        where = versions.folders(interpreter(engine)) if engine.python else ()
+    except OSError:
+        return {}
+    found = {"openrlhf": versions.installed("openrlhf", where)}
+    found |= {one.name: one.found for one in versions.openrlhf(where)}
+    return {name: number for name, number in found.items() if number}
 
 
 @functools.cache

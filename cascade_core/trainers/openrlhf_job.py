@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import IO
 from uuid import uuid4
 
 from cascade_core.errors import TrainerError
+from cascade_core.guard import release
 from cascade_core.rows import write_json
 from cascade_core.trainers import openrlhf_guard as guard
 
@@ -37,18 +37,22 @@ class Running:
         environment: all variables of the job.
         log: where its output is appended.
         record: where it is written which job runs.
+        token: by which its processes are found; a new one by default.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path, record: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], log: Path, record: Path, token: str = ""
+    ) -> None:
         self._command, self._log, self._record = list(command), log, record
-        self.token = uuid4().hex
+        self.token = token or uuid4().hex
         self._environment = {**environment, guard.MARK: self.token}
         self._guard: subprocess.Popen[bytes] | None = None
         self._output: IO[bytes] | None = None
         self._begun = b""
 
     def __enter__(self) -> Running:
-        self._log.parent.mkdir(parents=True, exist_ok=True)
+        for path in (self._log, self._record):
+            path.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as output:
             start = output.tell()
             self._guard = subprocess.Popen(
@@ -91,17 +95,9 @@ class Running:
 
     def end(self) -> None:
         """Ends the job and everything that came of it; safe to repeat."""
-        process = self._guard
-        if process is None:
+        if self._guard is None:
             return
-        assert process.stdin is not None
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-        try:
-            process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        release(self._guard, _END_SECONDS)
         guard.kill(guard.leftovers(self.token))
 
 

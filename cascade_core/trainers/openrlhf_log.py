@@ -17,7 +17,7 @@ _STEP = re.compile(r"^[A-Z]+ [\d-]+ [\d:]+ ppo_trainer(?:_async)?\.py:\d+\] \S* 
 _SAMPLE = re.compile(r"^[A-Z]+ [\d-]+ [\d:]+ \w+\.py:\d+\] Sample: ")
 _NUMBER = re.compile(r"'([^']+)': (?:np\.float\d+\(|tensor\()?(-?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf))\b")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_ACTOR = re.compile(r"^\((?:[^()]*pid=[^()]*|raylet|autoscaler[^()]*)\)\s*")
+_ACTOR = re.compile(r"^(?:\((?:[^()]*pid=[^()]*|raylet|autoscaler[^()]*)\)\s*)+")
 
 NAMES = {
     "policy_loss": "loss",
@@ -57,8 +57,9 @@ REASONS = (
         "the machine ran out of memory; lower rollout.prompts_per_step, micro_batch or engine.gpus",
     ),
     (
-        r"(?:Address already in use|EADDRINUSE|errno: 98|Errno 98).*",
-        "a port is in use: {found}; end what holds it, and give the same command again",
+        r"(?:\bport:? ?\d+.{0,80})?(?:Address already in use|EADDRINUSE|errno: 98|Errno 98).*",
+        "a port is in use: {found}; end what holds it (`ss -ltnp` names it), or set engine.ray to the Ray that runs already,"
+        " and give the same command again",
     ),
     (
         r"Watchdog caught collective operation timeout|NCCL.{0,40}time.?out|ncclInternalError|ncclSystemError|ncclRemoteError",
@@ -66,13 +67,19 @@ REASONS = (
     ),
     (
         r"No available node types can fulfill|cannot be scheduled right now|Insufficient resources|requested resources.{0,40}not available",
-        "Ray does not find the GPUs that the stage asks for; lower engine.gpus, or free them",
+        "Ray does not find the GPUs that the stage asks for; lower engine.gpus or engine.nodes, or free them",
     ),
     (
         r"unrecognized arguments: .*|invalid choice: .*|the following arguments are required: .*",
         "this OpenRLHF does not know its command line: {found}; see trainer_args, and the versions that `cascade doctor` names",
     ),
-    (r"No space left on device|os error 28", "No space left on device"),
+    (
+        r"No space left on device|os error 28|OutOfDiskError|Disk quota exceeded",
+        "a disk is full; free some where the run's folder is and where Ray writes (/tmp/ray, or RAY_TMPDIR), or raise save_every,"
+        " and give the same command again: finished work is kept",
+    ),
+    (r"too few GPUs: the stage asks for .*", "{found}; lower engine.nodes or engine.gpus, or wait for the machines"),
+    (r"no Ray cluster can be asked at .*", "{found}"),
     (
         r"the service of the stage(?: refuses|,).*|the stage has \d+ samples per prompt.*",
         "{found}",
@@ -84,6 +91,9 @@ REASONS = (
 )
 _COMPILED = [(re.compile(pattern, re.IGNORECASE), told) for pattern, told in REASONS]
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt)\b.*")
+_LEVEL = re.compile(r"^(?:ERROR|WARNING|INFO) [\d-]+ [\d:]+ \[[\w./]+:\d+\] ")
+_CREATION = re.compile(r"error raised in its creation task(?:, ray::(\w+))?")
+_POINTS = re.compile(r"root cause above|creation task|ActorDiedError|ActorUnavailableError")
 
 
 def plain(line: str) -> str:
@@ -129,5 +139,18 @@ def reason(lines: list[str], python: str) -> str:
         for line in cleaned:
             if found := pattern.search(line):
                 return told.format(found=found[0].strip()[:300], python=python)
-    last = next((line for line in reversed(cleaned) if _ERROR.match(line)), "")
-    return last.strip()[:300]
+    return _unbuilt(cleaned) or _last_error(cleaned)
+
+
+def _unbuilt(lines: list[str]) -> str:
+    """Which actor could not be made, and by what, wherever that stands: an engine that fails only points at its cause."""
+    found = next(filter(None, map(_CREATION.search, lines)), None)
+    if found is None:
+        return ""
+    cause = _last_error([line for line in lines if not _POINTS.search(line)]) or _last_error(lines)
+    return f"OpenRLHF's {found[1] or 'actor'} could not be built" + (f": {cause}" if cause else "")
+
+
+def _last_error(lines: list[str]) -> str:
+    texts = (_LEVEL.sub("", line) for line in reversed(lines))
+    return next((text.strip()[:300] for text in texts if _ERROR.match(text)), "")

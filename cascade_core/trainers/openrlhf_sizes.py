@@ -7,9 +7,7 @@ gradients go into the next step, and every later update is shifted. Such sizes a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import Field
 
@@ -22,6 +20,7 @@ class Cluster(Settings):
 
     nodes: Positive = Field(1, description="machines")
     gpus_per_node: Positive = Field(1, description="GPUs of each machine")
+    tensor_parallel_size: Positive = Field(1, description="GPUs that one engine is spread over")
     address: str = Field(
         "",
         description="address of a running Ray's dashboard, such as http://head:8265; without one Ray is started here",
@@ -55,7 +54,7 @@ def placement(stage: Stage, cluster: Cluster) -> dict[str, int | bool]:
     if stage.kind != "rl":
         return {}
     is_async = args.get("train.async_enable") is True
-    wide = int(args.get("vllm.tensor_parallel_size", 1))
+    wide = int(args.get("vllm.tensor_parallel_size", cluster.tensor_parallel_size))
     nodes = int(args.get("actor.num_nodes", cluster.nodes))
     gpus = int(args.get("actor.num_gpus_per_node", cluster.gpus_per_node))
     if is_async and "vllm.num_engines" not in args:
@@ -63,27 +62,40 @@ def placement(stage: Stage, cluster: Cluster) -> dict[str, int | bool]:
             f"{where}: trainer_args.train.async_enable samples and trains at once; give each its GPUs of {cluster.gpus}:"
             " trainer_args.actor.num_nodes, actor.num_gpus_per_node and vllm.num_engines"
         )
-    engines = int(args.get("vllm.num_engines", max(1, cluster.gpus // wide)))
-    _fill(where, cluster, nodes * gpus, engines, wide, is_async)
+    _whole_machines(where, cluster, wide)
+    engines = int(args.get("vllm.num_engines", max(1, nodes * gpus // wide)))
+    _fill(where, cluster, (nodes, gpus), (engines, wide), is_async)
     shared = {"train.colocate_all": not is_async}
     actor = {"actor.num_nodes": nodes, "actor.num_gpus_per_node": gpus}
     reference = {"ref.num_nodes": nodes, "ref.num_gpus_per_node": gpus} if stage.kl else {}
     return {**shared, **actor, **reference, "vllm.num_engines": engines, "vllm.tensor_parallel_size": wide}
 
 
-def _fill(where: str, cluster: Cluster, actor: int, engines: int, wide: int, is_async: bool) -> None:
-    sampling = engines * wide
-    if not is_async and actor != sampling:
-        fits = [size for size in range(1, cluster.gpus_per_node + 1) if actor % size == 0]
+def _whole_machines(where: str, cluster: Cluster, wide: int) -> None:
+    """An engine that spans machines would send every layer over the network."""
+    each = cluster.gpus_per_node
+    if each % wide:
+        fits = [size for size in range(1, each + 1) if each % size == 0]
         raise SpecError(
-            f"{where}: trainer_args.vllm.tensor_parallel_size {wide} × {engines} engines take {sampling} GPUs and training"
-            f" takes {actor}: they must be the same ones; tensor_parallel_size may be {_listed(fits)}"
+            f"{where}: trainer_args.vllm.tensor_parallel_size (or engine.tensor_parallel_size) {wide} must divide the"
+            f" {each} GPUs of a machine: {_listed(fits)} fit"
         )
-    wanted = actor + sampling if is_async else actor
-    if wanted > cluster.gpus:
-        how = f"training {actor} and {engines} engines {sampling}" if is_async else f"training {actor}"
+
+
+def _fill(where: str, cluster: Cluster, actor: tuple[int, int], engines: tuple[int, int], is_async: bool) -> None:
+    training, sampling = math.prod(actor), math.prod(engines)
+    told = f"training takes {actor[0]} × {actor[1]} = {training} GPUs"
+    told_engines = f"{engines[0]} engines × tensor_parallel_size {engines[1]} = {sampling}"
+    if not is_async and training != sampling:
         raise SpecError(
-            f"{where}: trainer_args.actor.num_gpus_per_node and vllm.num_engines: {how}, and the cluster has {cluster.gpus} GPUs"
+            f"{where}: trainer_args.vllm.num_engines: {told}, sampling {told_engines}: they take turns on the same ones, so"
+            " that both must be as many; leave vllm.num_engines out"
+        )
+    if (wanted := training + sampling if is_async else training) > cluster.gpus:
+        told += f", sampling {told_engines}, together {wanted}" if is_async else ""
+        raise SpecError(
+            f"{where}: trainer_args.actor.num_gpus_per_node and vllm.num_engines: {told}, and there are engine.nodes"
+            f" {cluster.nodes} × engine.gpus {cluster.gpus_per_node} = {cluster.gpus}"
         )
 
 
@@ -147,13 +159,3 @@ def _step(stage: Stage) -> tuple[int, int, str]:
 
 def _listed(numbers: list[int]) -> str:
     return " and ".join(map(str, numbers)) if len(numbers) < 3 else ", ".join(map(str, numbers))
-
-
-def context(config: Mapping[str, Any]) -> int | None:
-    """The longest text in tokens that a model's `config.json` allows, `None` where it does not say."""
-    inside = config.get("text_config")
-    for part in (config, inside if isinstance(inside, Mapping) else {}):
-        for key in ("max_position_embeddings", "n_positions", "n_ctx"):
-            if isinstance(part.get(key), int) and part[key] > 0:
-                return int(part[key])
-    return None

@@ -40,7 +40,9 @@ from cascade_core.trainers import openrlhf_engine as engines
 from cascade_core.trainers import openrlhf_log as told
 from cascade_core.trainers.callbacks import Bar, Board
 from cascade_core.trainers.openrlhf import saved_steps
-from cascade_core.trainers.openrlhf_args import Places, command
+from cascade_core.trainers.openrlhf_args import command
+from cascade_core.trainers.openrlhf_launch import launched, places
+from cascade_core.trainers.openrlhf_cluster import host
 from cascade_core.trainers.openrlhf_job import Running
 
 _LOOK_SECONDS = 0.5
@@ -56,7 +58,7 @@ class OpenRlhfStage:
         self.job, self.judge, self.engine = job, judge, engine
         self.folder, self.part = job.folder / "trainer", job.output.with_name(job.output.name + ".part")
         self.log = job.folder / "train.log"
-        self.places = Places.of(job.folder, job.model, self.part)
+        self.places = places(engine, job.folder, job.model, self.part)
         self.start = self.told = self._saved = saved_steps(self.places.checkpoints)
         self.numbers: dict[int, dict[str, float]] = {}
         self.recent: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -111,7 +113,7 @@ class OpenRlhfStage:
         if not any(event["kind"] == "checkpoint" and event["step"] == self.start for event in mine):
             self._emit_checkpoint(self.start)
 
-    def run(self, record: Path) -> None:
+    def run(self) -> None:
         """Runs the job to its end and hands its model on.
 
         Raises:
@@ -119,11 +121,12 @@ class OpenRlhfStage:
             TooManyFailures: too many samples could not be judged.
         """
         token = secrets.token_hex(32)
-        with self._served(token) as address:
-            variables = engines.environment(os.environ, self.engine, self.folder / "lent", address, token)
-            with Running(self._command(), variables, self.log, record) as running:
-                status = self._watched(running)
-                self._look(running)
+        with (
+            self._served(token) as address,
+            launched(self.engine, self._command(), self.job.folder, (address, token)) as running,
+        ):
+            status = self._watched(running)
+            self._look(running)
         if self.journal.stopped:
             raise _stop(self.journal.stopped)
         if status:
@@ -156,7 +159,7 @@ class OpenRlhfStage:
             return Rollouts(stage, rows, self.judge, self.journal, rendered, 2 * self.engine.stall_seconds, self._say)
 
         service = Service(self.judge.scorer, access=Access(token), rollouts=rollouts, say=self._say)
-        with bound("127.0.0.1", 0) as channel, background(service, channel) as address:
+        with bound(host(self.engine), 0) as channel, background(service, channel) as address:
             yield address
 
     def _watched(self, running: Running) -> int:
