@@ -1,7 +1,8 @@
 """`lock.json`: what a run was started with, so that going on with something else is refused.
 
 It pins the spec, the plugins' versions and source hashes, the versions of what they depend on, the trainers' flags and the
-packages that they drive in an environment of their own, the files that the domains' options name, what provides the resources that they need, and the tasks of every benchmark.
+packages that they drive in an environment of their own, the files that the domains' options name, what provides the
+resources that they need, and the tasks of every benchmark.
 Settings that cannot change a result (how many workers, the trackers) are left out. The starting model's fingerprint is in
 the first stage's `metrics.json`, as every stage's is.
 """

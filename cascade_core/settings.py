@@ -7,6 +7,7 @@ what several keys must say together is `consistency.py`'s. Defaults of the RL se
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 

@@ -336,6 +336,7 @@ def test_a_command_can_be_pasted_into_a_shell() -> None:
         ({"n_positions": 1024}, 1024),
         ({"max_position_embeddings": None}, None),
         ({}, None),
+        ([], None),
     ],
 )
 def test_the_context_is_what_the_model_says(config: Any, tokens: int | None, tmp_path: Path) -> None:

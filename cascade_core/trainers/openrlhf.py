@@ -1,14 +1,15 @@
-"""The trainer `openrlhf`: rl stages with OpenRLHF's own program, on the GPUs of this machine.
+"""The trainer `openrlhf`: rl stages with OpenRLHF's own program, on the GPUs of this machine or of a Ray cluster.
 
 A stage is one job: OpenRLHF's command line (`openrlhf_args.py`) in its own environment (`openrlhf_engine.py`), with a Ray, vLLM engines
-and DeepSpeed that are started for it and end with it (`openrlhf_job.py`); `openrlhf_stage.py` follows it from its first step to its last.
-Ray clusters that run already and sft stages are not driven here. This module loads no OpenRLHF, and no torch until `train` is called.
+and DeepSpeed that are started for it and end with it (`openrlhf_job.py`), or on a Ray that runs already (`openrlhf_cluster.py`);
+`openrlhf_stage.py` follows it from its first step to its last. An sft stage needs neither Ray nor engines (`openrlhf_sft.py`). This module loads no OpenRLHF, and no torch until `train` is called.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,8 @@ class OpenRlhfTrainer(Trainer):
     """Trains a stage as a job of OpenRLHF's."""
 
     name = "openrlhf"
-    kinds = ("rl",)
+    converses = True
+    kinds = ("sft", "rl")
 
     def settings(self, stage: Stage) -> Mapping[str, Any]:
         """OpenRLHF's flags as far as they follow from the spec; see the base class."""
@@ -41,15 +43,55 @@ class OpenRlhfTrainer(Trainer):
             )
         return adapted(engine, native(stage, cluster(engine), known(engine, stage.kind)))
 
+    def command(
+        self, stage: Stage, seed: int, folder: Path, model: Path, output: Path, longest: int | None = None
+    ) -> Sequence[str]:
+        """OpenRLHF's whole command; on a cluster, with the words that submit it. See the base class."""
+        from cascade_core.settings import Engine
+        from cascade_core.trainers import openrlhf_engine as engines
+        from cascade_core.trainers.openrlhf_args import command
+        from cascade_core.trainers.openrlhf_launch import places
+
+        engine, part = self.engine or Engine(), output.with_name(output.name + ".part")
+        there = places(engine, folder, model, part)
+        if stage.kind == "sft":  # which reads a model that is lent to it
+            there = replace(there, model=there.data.with_name("model"))
+        return command(
+            stage,
+            seed,
+            engines.cluster(engine),
+            there,
+            longest=longest,
+            known=engines.known(engine, stage.kind),
+            python=engines.interpreter(engine),
+            adapt=lambda flags: engines.adapted(engine, flags),
+        )
+
+    def lacks(self) -> str:
+        """That OpenRLHF is not where the spec says; see the base class."""
+        from cascade_core.settings import Engine
+        from cascade_core.trainers.openrlhf_engine import lacks
+
+        return lacks(self.engine or Engine())
+
+    def packages(self) -> Mapping[str, str]:
+        """OpenRLHF, vLLM, Ray, DeepSpeed, transformers, torch; see the base class."""
+        from cascade_core.settings import Engine
+        from cascade_core.trainers.openrlhf_engine import packages
+
+        return packages(self.engine or Engine())
+
     def train(self, job: Job) -> None:
         """Trains the stage; see the base class. Finished already, it does nothing."""
         if job.output.exists():
             return
+        if job.stage.kind == "sft":
+            self._demonstrate(job)
+            return
         if job.judge is None:
             raise TrainerError("an rl stage needs a judge")
         from cascade_core.settings import Engine
-        from cascade_core.trainers.openrlhf_engine import check
-        from cascade_core.trainers.openrlhf_job import end_old
+        from cascade_core.trainers.openrlhf_launch import end_earlier
 
         try:
             from cascade_core.trainers.openrlhf_stage import OpenRlhfStage
@@ -58,11 +100,26 @@ class OpenRlhfTrainer(Trainer):
                 f"trainer 'openrlhf' needs {cause.name}, which is not installed; try: pip install 'cascade-rl[trl,serve]'"
             ) from cause
 
-        engine, record = self.engine or Engine(), job.folder / "trainer" / "job.json"
-        end_old(record)
-        check(engine)
+        engine = self.engine or Engine()
+        end_earlier(engine, job.folder)
         with OpenRlhfStage(job, job.judge, engine) as stage:
-            stage.run(record)
+            stage.run()
+
+    def _demonstrate(self, job: Job) -> None:
+        from cascade_core.settings import Engine
+        from cascade_core.trainers.openrlhf_launch import end_earlier
+
+        try:
+            from cascade_core.trainers.openrlhf_sft import SftStage
+        except ModuleNotFoundError as cause:
+            raise TrainerError(
+                f"trainer 'openrlhf' needs {cause.name}, which is not installed; try: pip install 'cascade-rl[trl,serve]'"
+            ) from cause
+
+        engine = self.engine or Engine()
+        end_earlier(engine, job.folder)
+        with SftStage(job, engine) as stage:
+            stage.run()
 
     def resume_step(self, folder: Path) -> int:
         """Steps that the newest complete checkpoint under `folder/trainer` holds; 0 if there is none."""
@@ -71,9 +128,12 @@ class OpenRlhfTrainer(Trainer):
 
 def saved_steps(folder: Path) -> int:
     """Steps of the newest complete checkpoint that OpenRLHF wrote into `folder`; DeepSpeed names it when it is whole."""
-    actor = folder / "_actor"
+    return max(_saved(folder / "_actor"), _saved(folder))  # of rl, of sft
+
+
+def _saved(folder: Path) -> int:
     try:
-        found = _LATEST.fullmatch((actor / "latest").read_text("utf-8"))
+        found = _LATEST.fullmatch((folder / "latest").read_text("utf-8"))
     except (OSError, UnicodeDecodeError):
         return 0
-    return int(found[1]) if found and (actor / found[0].strip()).is_dir() else 0
+    return int(found[1]) if found and (folder / found[0].strip()).is_dir() else 0

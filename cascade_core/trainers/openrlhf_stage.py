@@ -12,7 +12,6 @@ In `trainer/` of the stage's folder: `data.jsonl` the slots, `checkpoints/` and 
 from __future__ import annotations
 
 import math
-import os
 import re
 import secrets
 import shutil
@@ -20,7 +19,6 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from uuid import uuid4
 
 from cascade_core import rows as rowfile
