@@ -34,8 +34,8 @@ def problems(spec: Spec) -> Iterator[Problem]:
         yield from _optim(stage, where)
         if stage.kind == "rl":
             yield from _lengths(spec, stage, where)
-    yield from _evaluation(spec)
     yield from _engine(spec)
+    yield from _evaluation(spec)
 
 
 def _names(spec: Spec) -> Iterator[Problem]:
@@ -105,8 +105,6 @@ def _context(spec: Spec, limit: int, where: Where) -> Iterator[Problem]:
         )
 
 
-def _evaluation(spec: Spec) -> Iterator[Problem]:
-    sampling = spec.evaluation.sampling
 def _engine(spec: Spec) -> Iterator[Problem]:
     engine = spec.engine
     if engine.nodes > 1 and engine.ray is None and not engine.cpu:
@@ -140,6 +138,8 @@ def _sampler(spec: Spec) -> Iterator[Problem]:
         )
 
 
+def _evaluation(spec: Spec) -> Iterator[Problem]:
+    sampling = spec.evaluation.sampling
     if "max_response_tokens" in sampling.model_fields_set:  # left alone, each benchmark may say its own
         yield from _context(spec, sampling.max_response_tokens, ("evaluation", "sampling", "max_response_tokens"))
     for index, name in enumerate(spec.evaluation.benchmarks or ()):

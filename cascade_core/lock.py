@@ -37,8 +37,8 @@ def lock(
     flags: Mapping[str, Mapping[str, Any]],
     found: Iterable[Exam],
     resources: Iterable[Provision] = (),
-) -> dict[str, Any]:
     engine: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """The lock of a run; `flags` are each stage's own trainer flags, `engine` the versions of what trainers drive elsewhere."""
     provided = list(resources)
     kinds = [("domain", name) for name in spec.domains]
@@ -51,8 +51,8 @@ def lock(
         "plugins": {f"{kind} {name}": _plugin(registry, kind, name) for kind, name in kinds},
         "resources": {one.need: dict(one.pinned) for one in provided},
         "data": {name: files(options) for name, options in spec.domains.items()},
-        "trainer_flags": {name: dict(values) for name, values in flags.items()},
         "engine": dict(engine or {}),
+        "trainer_flags": {name: dict(values) for name, values in flags.items()},
         "benchmarks": {exam.name: exam.fingerprint for exam in found},
     }
 

@@ -40,8 +40,8 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
 
     Raises:
         SpecError, PluginError: whatever would stop the run later is said now.
-    """
         TrainerError: a trainer does not find what it drives.
+    """
     found = found or registry()
     refs = {name: found.reference(name, options) for name, options in spec.domains.items()}
     domains = {name: found.build(ref) for name, ref in refs.items()}
@@ -67,7 +67,6 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
     return Prepared(spec, domains, refs, trainers, trackers, exams, pinned, resources)
 
 
-def local_model(name: str) -> Path:
 def _packages(trainers: Mapping[str, Trainer]) -> dict[str, str]:
     """The versions of what trainers drive in environments of their own.
 
@@ -92,6 +91,7 @@ def _check_conversations(stage: Stage, trainer: type[Trainer], domains: Mapping[
         )
 
 
+def local_model(name: str) -> Path:
     """A model folder: the path itself, or a hub name's copy in the hub's cache.
 
     Raises:

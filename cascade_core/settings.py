@@ -250,6 +250,20 @@ class Engine(Settings):
         3600.0, description="a stage of which nothing comes for so long is ended; it takes in loading the model"
     )
 
+    @field_validator("ray")
+    @classmethod
+    def _dashboard(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"https?://[^\s/@?#]+/?", value):
+            raise ValueError(f"must be the address of Ray's dashboard, such as http://head:8265, found {value[:80]!r}")
+        return value.rstrip("/") if value else value
+
+    @field_validator("host")
+    @classmethod
+    def _named(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+", value):
+            raise ValueError(f"must be a machine's name or address, without a port, found {value[:80]!r}")
+        return value
+
 
 class Evaluation(Settings):
     """What is measured of the starting model and after every stage."""
@@ -284,20 +298,6 @@ def _choice(value: Any) -> Any:
     raise PydanticCustomError(
         "choice",
         "must be a name, an address or a mapping of one name to its options, found {shown}",
-    @field_validator("ray")
-    @classmethod
-    def _dashboard(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"https?://[^\s/@?#]+/?", value):
-            raise ValueError(f"must be the address of Ray's dashboard, such as http://head:8265, found {value[:80]!r}")
-        return value.rstrip("/") if value else value
-
-    @field_validator("host")
-    @classmethod
-    def _named(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+", value):
-            raise ValueError(f"must be a machine's name or address, without a port, found {value[:80]!r}")
-        return value
-
         {"shown": repr(value)},
     )
 

@@ -56,8 +56,6 @@ class Trainer(ABC):
             SpecError: a setting or a `trainer_args` flag that this trainer cannot honour; names it and what is allowed.
         """
 
-    @abstractmethod
-    def train(self, job: Job) -> None:
     def command(
         self, stage: Stage, seed: int, folder: Path, model: Path, output: Path, longest: int | None = None
     ) -> Sequence[str]:
@@ -79,6 +77,8 @@ class Trainer(ABC):
         """Versions of what it drives in an environment of its own, by package; a run goes on with no others."""
         return {}
 
+    @abstractmethod
+    def train(self, job: Job) -> None:
         """Trains the stage, going on from its own newest complete checkpoint under `job.folder/trainer` if there is one.
 
         Raises:

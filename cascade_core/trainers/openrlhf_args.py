@@ -112,15 +112,15 @@ def command(
 
 def _submit(stage: Stage, cluster: Cluster) -> list[str]:
     """The words before a command that an existing Ray runs; sft has no actors of its own, so that its job takes the GPUs."""
-def submitted(words: Sequence[str]) -> list[str]:
-    """What a cluster runs of a command: all of it, without the words that submit it."""
-    return list(words[words.index("--") + 1 :] if list(words[:3]) == ["ray", "job", "submit"] else words)
-
-
     if not cluster.address:
         return []
     gpus = ["--entrypoint-num-gpus", str(cluster.gpus_per_node)] if stage.kind == "sft" else []
     return ["ray", "job", "submit", "--address", cluster.address, *gpus, "--"]
+
+
+def submitted(words: Sequence[str]) -> list[str]:
+    """What a cluster runs of a command: all of it, without the words that submit it."""
+    return list(words[words.index("--") + 1 :] if list(words[:3]) == ["ray", "job", "submit"] else words)
 
 
 def program_seed(seed: int) -> int:

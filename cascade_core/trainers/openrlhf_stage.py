@@ -39,9 +39,9 @@ from cascade_core.trainers import openrlhf_log as told
 from cascade_core.trainers.callbacks import Bar, Board
 from cascade_core.trainers.openrlhf import saved_steps
 from cascade_core.trainers.openrlhf_args import command
-from cascade_core.trainers.openrlhf_launch import launched, places
 from cascade_core.trainers.openrlhf_cluster import host
 from cascade_core.trainers.openrlhf_job import Running
+from cascade_core.trainers.openrlhf_launch import launched, places
 
 _LOOK_SECONDS = 0.5
 _KEPT_LINES = 4000
