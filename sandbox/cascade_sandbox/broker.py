@@ -90,7 +90,8 @@ class _Client:
         """The next free container; if this client leaves while it waits, its turn goes to the next."""
         waiter = places.lease()
         try:
-            await self._unless_gone(waiter)
+            if not waiter.done():
+                await self._unless_gone(waiter)
         except BaseException:
             if not waiter.cancel() and not waiter.cancelled() and waiter.exception() is None:
                 places.give(waiter.result())

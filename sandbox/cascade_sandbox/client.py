@@ -23,7 +23,7 @@ from cascade_sandbox.contract import Dialogue, Limits, Program, Sandbox, Session
 from cascade_sandbox.conversation import converse
 from cascade_sandbox.errors import SandboxError, UnknownLanguage
 from cascade_sandbox.languages import LANGUAGES, Language
-from cascade_sandbox.lease import ask
+from cascade_sandbox.lease import Lines, ask
 from cascade_sandbox.seat import DockerSession, Seat, twice
 
 # fmt: off
@@ -54,6 +54,7 @@ class DockerSandbox(Sandbox):
 
     def __init__(self, address: str, keeper: subprocess.Popen[bytes] | None = None, *, check: bool = True) -> None:
         self.address = address
+        self._lines = Lines(address)
         self._keeper = keeper
         self._check = check
         self._lock = threading.Lock()
@@ -78,7 +79,7 @@ class DockerSandbox(Sandbox):
         language = self._language(program.language)
         role = "private" if private else "judged"
         again = itertools.chain([False], itertools.repeat(True))
-        return DockerSession(lambda: Seat(self.address, role, program, language, limits, checked=next(again)))
+        return DockerSession(lambda: Seat(self._lines, role, program, language, limits, checked=next(again)))
 
     def converse(self, judged: Program, private: Program, limits: Limits = Limits()) -> Dialogue:
         """See `Sandbox.converse`."""
@@ -88,8 +89,8 @@ class DockerSandbox(Sandbox):
         def once() -> Dialogue:
             checked = next(again)
             with (
-                Seat(self.address, "judged", judged, languages[0], limits, checked=checked) as left,
-                Seat(self.address, "private", private, languages[1], limits, checked=checked) as right,
+                Seat(self._lines, "judged", judged, languages[0], limits, checked=checked) as left,
+                Seat(self._lines, "private", private, languages[1], limits, checked=checked) as right,
             ):
                 return converse(left, right)
 
@@ -112,6 +113,7 @@ class DockerSandbox(Sandbox):
 
     def close(self) -> None:
         """Ends the keeper if it was started with this object; closing twice is fine."""
+        self._lines.close()
         with self._lock:
             keeper, self._keeper = self._keeper, None
         if keeper is not None:

@@ -148,7 +148,7 @@ class Sandbox(ABC):
 
     @abstractmethod
     def open(self, program: Program, limits: Limits = Limits(), *, private: bool = False) -> Session:
-        """Opens a program; waits for a free place.
+        """Opens a program; waits for a free place. A failure may show in the first run only.
 
         The first program of a language waits for its self-test, which takes a place of its own: whoever opens one while holding
         another asks for `languages()` first.

@@ -28,6 +28,7 @@ class _Side:
         self.said: list[bytes] = []
         self.result = seat.compiled if seat.compiled is not None and seat.compiled.verdict != "ok" else None
         if self.result is None:
+            self.slot.settle()
             seat.runs += 1
             self.slot.send({"op": "talk", "args": [], "files": [], "wall_seconds": wall}, [b""])
 

@@ -1,15 +1,52 @@
 """A client's side of the keeper: `Lease`, one place in a pool, and `ask` for its other questions.
 
-Each lease is a connection of its own, so that a client that dies gives its place back. Waiting for a place has no limit of its own:
-the keeper bounds it while no container is alive, and the end of the keeper ends the connection.
+Each lease has a connection to itself, so that a client that dies gives its place back; `Lines` keeps those that were used
+for the next one. Waiting for a place has no limit of its own: the keeper bounds it while no container is alive, and the end of the keeper ends the connection.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
 
 from cascade_sandbox.errors import SandboxError
 from cascade_sandbox.inside.wire import Header, WireError, receive, send
+
+
+class _KeeperGone(SandboxError):
+    """The connection ended."""
+
+
+class Lines:
+    """Connections to the keeper at `address` on which nothing is leased. Safe for threads, and after a fork."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._idle: list[tuple[int, socket.socket]] = []
+
+    def take(self) -> socket.socket | None:
+        """One that was used before."""
+        while True:
+            try:
+                owner, sock = self._idle.pop()
+            except IndexError:
+                return None
+            if owner == os.getpid():
+                sock.settimeout(None)
+                return sock
+            sock.close()  # the parent's
+
+    def keep(self, sock: socket.socket) -> None:
+        """For the next lease."""
+        self._idle.append((os.getpid(), sock))
+
+    def close(self) -> None:
+        """Closes all of them; the next lease makes a new one."""
+        while (sock := self.take()) is not None:
+            sock.close()
+
+    __del__ = close
 
 
 class Lease:
@@ -22,24 +59,42 @@ class Lease:
         SandboxError: the keeper is gone, or had no living container for too long.
     """
 
-    def __init__(self, address: str, role: str, *, checked: bool = False) -> None:
-        self._sock = _connected(address)
+    def __init__(self, lines: Lines, role: str, *, checked: bool = False) -> None:
+        self._lines = lines
+        self._sock: socket.socket | None = None
         question = {"op": "lease", "role": role, "checked": checked}
+        while (used := lines.take()) is not None:
+            with contextlib.suppress(_KeeperGone):  # since then; perhaps there is another one now
+                self.socket = self._ask(used, question)
+                return
+        self.socket = self._ask(_connected(lines.address), question)
+
+    def _ask(self, sock: socket.socket, question: Header) -> str:
         try:
-            self.socket = str(_exchange(self._sock, question)["socket"])
+            place = str(_exchange(sock, question)["socket"])
         except BaseException:
-            self._sock.close()
+            sock.close()
             raise
+        self._sock = sock
+        return place
 
     def give_back(self, runs: int, broken: str = "") -> None:
-        """Gives the place back after so many runs; `broken` says why its container must not be used again. Never fails."""
+        """Gives the place back after so many runs; `broken` says why its container must not be used again. Never fails.
+
+        Doing so twice is fine.
+        """
+        sock, self._sock = self._sock, None
+        if sock is None:
+            return
         try:
-            self._sock.settimeout(10)
-            _exchange(self._sock, {"op": "return", "broken": bool(broken), "reason": broken[:500], "runs": runs})
-        except SandboxError:
-            pass  # the keeper is gone, and so is what it kept
-        finally:
-            self._sock.close()
+            sock.settimeout(10)
+            _exchange(sock, {"op": "return", "broken": bool(broken), "reason": broken[:500], "runs": runs})
+        except BaseException as error:
+            sock.close()
+            if not isinstance(error, SandboxError):  # the keeper is gone, and so is what it kept
+                raise
+        else:
+            self._lines.keep(sock)
 
 
 def ask(address: str, question: Header) -> Header:
@@ -67,7 +122,7 @@ def _exchange(sock: socket.socket, question: Header) -> Header:
         send(sock, question)
         answer, _ = receive(sock)
     except (OSError, EOFError, WireError) as error:
-        raise SandboxError(f"the keeper of the sandbox is gone: {error}") from error
+        raise _KeeperGone(f"the keeper of the sandbox is gone: {error}") from error
     if answer.get("op") == "error":
         raise SandboxError(str(answer.get("reason")))
     return answer

@@ -11,7 +11,7 @@ from typing import TypeVar
 from cascade_sandbox.contract import Input, Limits, Program, Result, Session
 from cascade_sandbox.errors import SandboxError
 from cascade_sandbox.languages import Language
-from cascade_sandbox.lease import Lease
+from cascade_sandbox.lease import Lease, Lines
 from cascade_sandbox.slot import Lost, Slot
 
 ATTEMPTS = 2
@@ -32,10 +32,10 @@ class Seat:
     """
 
     def __init__(
-        self, address: str, role: str, program: Program, language: Language, limits: Limits, *, checked: bool = False
+        self, lines: Lines, role: str, program: Program, language: Language, limits: Limits, *, checked: bool = False
     ) -> None:
         self.runs = 0
-        self._lease = Lease(address, role, checked=checked)
+        self._lease = Lease(lines, role, checked=checked)
         self._slot: Slot | None = None
         try:
             self._slot = Slot(self._lease.socket, limits)

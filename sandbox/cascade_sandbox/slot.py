@@ -35,6 +35,7 @@ class Slot:
 
     def __init__(self, path: str, limits: Limits) -> None:
         self.limits = limits
+        self._is_opening = False
         self.seconds = 10 * limits.wall + 60 + PATIENCE_SECONDS
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -46,6 +47,8 @@ class Slot:
 
     def open(self, program: Program, language: Language) -> Result | None:
         """Sends the program; what the compiler said, where there is one.
+
+        Where there is none, nobody waits for the supervisor: its answer is read before that of the first run.
 
         Raises:
             Lost: the sandbox failed.
@@ -65,7 +68,11 @@ class Slot:
             "files": list(program.files),
         }
         self.socket.settimeout(_COMPILE_SECONDS if language.compile else PATIENCE_SECONDS)
-        answer, blobs = self._exchange(header, [program.bytes, *program.files.values()], "ready")
+        self.send(header, [program.bytes, *program.files.values()])
+        if not language.compile:
+            self._is_opening = True
+            return None
+        answer, blobs = self._answer("ready")
         compiled = answer.get("compiled")
         return None if compiled is None else read_result(compiled, blobs)
 
@@ -78,7 +85,21 @@ class Slot:
         """
         self.socket.settimeout(self.seconds)
         header = {"op": "run", "args": list(given.args), "files": list(given.files)}
-        return read_result(*self._exchange(header, [given.stdin, *given.files.values()], "result"))
+        try:
+            self.send(header, [given.stdin, *given.files.values()])
+        finally:
+            self.settle()  # why it hung up, if it did
+        return read_result(*self._answer("result"))
+
+    def settle(self) -> None:
+        """Insists that the program is open, should that not have been said yet.
+
+        Raises:
+            Lost: it is not.
+        """
+        if self._is_opening:
+            self._answer("ready")
+            self._is_opening = False
 
     def send(self, header: Header, blobs: list[bytes]) -> None:
         """Sends a frame. Raises as `run` does."""
@@ -89,8 +110,7 @@ class Slot:
         except OSError as error:
             raise Lost(f"the connection broke: {error}") from error
 
-    def _exchange(self, header: Header, blobs: list[bytes], expected: str) -> Frame:
-        self.send(header, blobs)
+    def _answer(self, expected: str) -> Frame:
         try:
             answer, back = receive(self.socket)
         except TimeoutError as error:

@@ -53,7 +53,7 @@ def test_the_second_failure_is_an_error_that_tells_both(folder: Path) -> None:
 
 def test_a_pool_without_a_living_container_is_an_error(folder: Path) -> None:
     with fake.fake_pool(folder) as pool, pytest.raises(SandboxError, match="no container has been alive"):
-        pool.sandbox.open(HELLO)
+        pool.sandbox.open(HELLO).run()
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_pool_without_a_living_container_is_an_error(folder: Path) -> None:
 )
 def test_bytes_that_are_no_frame_are_a_failure_of_the_container(folder: Path, data: bytes) -> None:
     with fake.fake_pool(folder, fake.garbage(data), fake.garbage(data)) as pool, pytest.raises(SandboxError):
-        pool.sandbox.open(HELLO)
+        pool.sandbox.open(HELLO).run()
 
 
 @pytest.mark.parametrize(

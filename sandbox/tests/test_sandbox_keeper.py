@@ -17,7 +17,7 @@ from cascade_sandbox import Input, Limits, Program, SandboxError, images
 from cascade_sandbox.client import DockerSandbox, docker_sandbox
 from cascade_sandbox.engine import Engine
 from cascade_sandbox.inside.wire import send
-from cascade_sandbox.lease import Lease
+from cascade_sandbox.lease import Lease, Lines
 from cascade_sandbox.owner import POOL_LABEL
 
 DOUBLE = Program("print(2 * int(input()))")
@@ -134,7 +134,7 @@ def test_a_container_is_replaced_after_so_many_runs(docker_engine: Engine) -> No
 
 def test_a_client_that_hangs_up_in_a_run_leaves_its_place_usable(pool: DockerSandbox) -> None:
     before = pool.status()["recreated"]
-    leases = [Lease(pool.address, "judged") for _ in range(2)]
+    leases = [Lease(Lines(pool.address), "judged") for _ in range(2)]
     for lease in leases:
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(lease.socket)
