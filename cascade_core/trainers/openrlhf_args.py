@@ -98,15 +98,9 @@ def command(
     if stage.kind == "rl":
         start = [python, "-m", program]
     else:
-        start = [
-            python,
-            "-m",
-            "deepspeed.launcher.runner",
-            "--num_gpus",
-            str(cluster.gpus_per_node),
-            "--module",
-            program,
-        ]
+        # Not DeepSpeed's own launcher: that one takes a fixed port, and other machines from a file in /job.
+        start = [python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={cluster.gpus_per_node}"]
+        start += ["--module", program]
     return [*_submit(stage, cluster), *start, *rules.words(made, known)]
 
 
@@ -147,7 +141,7 @@ def room(stage: Stage, longest: int | None) -> int:
     if wanted is not None:
         return int(wanted)
     if stage.kind == "sft":  # padded to the longest of a batch, so that a large number costs nothing
-        return longest or PROMPT_TOKENS
+        return (longest or PROMPT_TOKENS) + SPARE
     return min(response + PROMPT_TOKENS, longest) if longest else response + PROMPT_TOKENS
 
 

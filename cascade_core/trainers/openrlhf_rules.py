@@ -98,6 +98,8 @@ _REFUSED = {
     "local_rank": "the launcher sets it",
     "use_ms": "a stage's model is a folder",
 }
+# Of sft alone: the demonstrations that OpenRLHF reads are tokens already.
+_REFUSED_IN_SFT = {"data.disable_fast_tokenizer": "demonstrations are tokenized by the run"}
 _FAMILIES = {
     "critic.": "there is no critic: " + _JUDGE,
     "reward.": _JUDGE,
@@ -169,7 +171,7 @@ def check(stage: Stage, known: Known) -> None:
         setting = DECIDED[stage.kind].get(flag)
         if setting:
             raise SpecError(f"{where} is decided by the stage; set {setting} instead")
-        reason = refusal(flag)
+        reason = (_REFUSED_IN_SFT.get(flag) if stage.kind == "sft" else "") or refusal(flag)
         if reason:
             raise SpecError(f"{where} cannot be set: {reason}")
         wrong = misfit(value, known.flags[flag])

@@ -11,15 +11,14 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cascade_core import rows as rowfile
 from cascade_core.errors import CascadeError, TrainerError
 from cascade_core.rows import Row
 from cascade_core.trainers import Job, Trainer, checkpoints
 from cascade_core.trainers.callbacks import logged
+from cascade_core.trainers.demonstration import taken
 
 if TYPE_CHECKING:
     from cascade_core.settings import Stage
@@ -53,14 +52,8 @@ class TrlTrainer(Trainer):
 
 
 def _rows(job: Job) -> list[Row]:
-    """Exactly the rows that the stage's steps take."""
     stage = job.stage
-    per_step = stage.rollout.prompts_per_step if stage.kind == "rl" else stage.batch_size
-    wanted = stage.steps * per_step
-    found = list(islice(rowfile.read(job.rows), wanted))
-    if len(found) < wanted:
-        raise TrainerError(f"{job.rows} has {len(found)} rows, and {stage.steps} steps of {per_step} take {wanted}")
-    return found
+    return taken(job.rows, stage.steps, stage.rollout.prompts_per_step if stage.kind == "rl" else stage.batch_size)
 
 
 def _train(job: Job, rows: list[Row], flags: dict[str, Any]) -> None:

@@ -15,14 +15,11 @@ from datasets import Dataset
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from cascade_core.errors import TrainerError
 from cascade_core.pretrained import context_length
 from cascade_core.rows import Row
-from cascade_core.template import encode
 from cascade_core.trainers import Job
+from cascade_core.trainers.demonstration import example
 from cascade_core.trainers.trl_stage import StageTrainer
-
-IGNORED = -100
 
 
 class DemonstrationTrainer(StageTrainer, SFTTrainer):
@@ -43,21 +40,3 @@ def build(job: Job, rows: Sequence[Row], model: Any, tokenizer: Any, flags: Mapp
     trainer = DemonstrationTrainer(model=model, args=args, train_dataset=data, processing_class=tokenizer)
     trainer.begin(job)
     return trainer
-
-
-def example(tokenizer: Any, row: Row, context: int | None) -> dict[str, list[int]]:
-    """The tokens of one demonstration, and its labels: nothing of the prompt, all of the response and its end.
-
-    A response that repeats what the chat template has already opened (`<think>`) goes on from there.
-    """
-    if not isinstance(row.get("response"), str):
-        raise TrainerError(f"demonstration {row.get('id')!r} has no response to imitate")
-    prompt, prefill = encode(tokenizer, row)
-    response = row["response"].removeprefix(prefill)
-    answer = [*tokenizer(response, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
-    if context is not None and len(prompt) + len(answer) > context:
-        raise TrainerError(
-            f"demonstration {row['id']!r} has {len(prompt) + len(answer)} tokens, more than the model's context of"
-            f" {context}; leave it out or use a model with a longer context"
-        )
-    return {"input_ids": [*prompt, *answer], "labels": [IGNORED] * len(prompt) + answer}
