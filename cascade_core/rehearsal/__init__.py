@@ -68,13 +68,18 @@ def on_cpu(flags: Mapping[str, object]) -> tuple[dict[str, object], list[Replace
         flags: OpenRLHF's, by their dotted names without dashes; a switch that is on is `True`.
     """
     found, changed = dict(flags), []
+    groups = {_group(flag) for flag in flags}
     for replacement in REPLACEMENTS:
         before = found.pop(replacement.flag, None)
-        if replacement.value is not None:
+        if replacement.value is not None and _group(replacement.flag) in groups:  # sft has no engines
             found[replacement.flag] = replacement.value
         if before not in (replacement.value, None, False):
             changed.append(replacement)
     return found, changed
+
+
+def _group(flag: str) -> str:
+    return flag.partition(".")[0]
 
 
 def environment(base: Mapping[str, str], gpus: int = 2) -> dict[str, str]:
