@@ -59,7 +59,8 @@ class Response:
     """One sampled answer: `text` is all that the model generated, special tokens removed, `<think>` kept.
 
     `prefill` is what the chat template had already put into the assistant's turn (Qwen3 and R1 templates open
-    `<think>` there). `truncated` means cut by the length limit. `turns` are the earlier turns of a conversation.
+    `<think>` there). `truncated` means cut by the length limit. `turns` are the earlier turns of a conversation, the model's
+    and the environment's, after the task's prompt.
 
     Examples:
         >>> said = Response("2 and 2</think>4", prefill="<think>")
@@ -236,12 +237,14 @@ class Domain(ABC):
     processes for the one and `scoring.concurrency` for the other, so that neither waits for its neighbour.
     `needs` names resources (`resource.py`) that run beside the domain and are handed to `open` by address: `"sandbox"`, say.
     `needs_batch` says that `rewards` uses the statistics of the whole batch.
+    `most_turns` ends a conversation (`reply`) after so many turns of the model, whatever the environment would say.
     """
 
     name: ClassVar[str]
     lane: ClassVar[str] = "cpu"
     needs: ClassVar[tuple[str, ...]] = ()
     needs_batch: ClassVar[bool] = False
+    most_turns: ClassVar[int] = 8
 
     def open(self, resources: Mapping[str, str]) -> None:
         """Called once in every process that scores, before the first `score`; `resources` maps what is needed to addresses.
@@ -312,7 +315,13 @@ class Domain(ABC):
         return ()
 
     def reply(self, task: Task, turns: Sequence[Message]) -> str | None:
-        """The environment's next turn in a conversation; `None` ends it."""
+        """The environment's next turn in a conversation; `None` ends it. A domain that overrides it holds conversations.
+
+        `turns` is what was said after the task's prompt, the model's turns as `assistant` (prefill included) and the environment's
+        as `user`; the last is the model's. It runs where `score` does, under the same limits, and may be asked the same again:
+        what it says must follow from task and turns. `score` then gets the model's last turn as `text`, and those before it
+        as `turns`.
+        """
         return None
 
 

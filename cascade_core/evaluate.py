@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cascade_core import rows as rowfile
+from cascade_core.conversation import converses
 from cascade_core.domain import Benchmark, Domain, Estimate
 from cascade_core.errors import CascadeError, PluginBroken, SpecError, TooManyFailures
 from cascade_core.estimates import counts, paired
@@ -76,6 +77,11 @@ def exams(domains: Mapping[str, Domain], settings: Evaluation) -> list[Exam]:
 
 
 def _exam(name: str, owner: str, domain: Domain, benchmark: Benchmark, settings: Evaluation) -> Exam:
+    if converses(domain):
+        raise SpecError(
+            f"benchmark {name!r} is of a domain that holds conversations (Domain.reply), and evaluation samples one turn; name the"
+            " benchmarks of other domains in evaluation.benchmarks"
+        )
     limits = [limit for limit in (benchmark.limit, settings.limit) if limit is not None]
     most = min(limits, default=MOST_TASKS)
     tasks = tuple(task_row(owner, task) for task in islice(domain.tasks(benchmark.split, 0), most))

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from cascade_core import evaluate, lock, prompts, provision
+from cascade_core.conversation import converses
 from cascade_core.domain import Domain, DomainRef
 from cascade_core.errors import SpecError, TrainerError
 from cascade_core.plugins import Registry, registry
-from cascade_core.settings import Spec, is_path
+from cascade_core.settings import Spec, Stage, is_path
 from cascade_core.tracker import Tracker
 from cascade_core.tracking import check_secrets
 from cascade_core.trainers import Trainer, trainer_of
@@ -53,6 +54,7 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
             raise SpecError(
                 f"stage {stage.name!r} is of kind {stage.kind!r}, and trainer {trainers[stage.name].name!r} knows {', '.join(kinds)}"
             )
+        _check_conversations(stage, trainers[stage.name], domains)
     engines = {stage.name: trainer_of(trainers[stage.name], spec.engine) for stage in spec.stages}
     flags = {stage.name: engines[stage.name].settings(stage) for stage in spec.stages}
     packages = _packages(engines)
@@ -78,6 +80,16 @@ def _packages(trainers: Mapping[str, Trainer]) -> dict[str, str]:
             raise TrainerError(f"trainer {name!r}: {lacking}")
         found |= trainer.packages()
     return found
+
+
+def _check_conversations(stage: Stage, trainer: type[Trainer], domains: Mapping[str, Domain]) -> None:
+    """A single turn of a conversation would be trained as if it were all of it."""
+    held = [name for name in stage.domains if name in domains and converses(domains[name])]
+    if stage.kind == "rl" and held and not trainer.converses:
+        raise SpecError(
+            f"stage {stage.name!r}: domain {held[0]!r} holds conversations (Domain.reply), and trainer {trainer.name!r} samples one"
+            " turn; trainer openrlhf leads conversations"
+        )
 
 
 def local_model(name: str) -> Path:

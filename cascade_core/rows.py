@@ -1,7 +1,7 @@
 """The one JSON row: prompts file, wire, stored rollouts, input of `cascade score`.
 
 `domain, id, prompt, answer, mode, source` from the start (and `meta` where there is any); `response, prefill,
-truncated, tokens, sample, step, request_id` once sampled; `score` once graded; `reward, advantage, masked` once trained on.
+truncated, tokens, sample, step, request_id` once sampled (and `turns` of a conversation); `score` once graded; `reward, advantage, masked` once trained on.
 Unknown fields are carried along untouched.
 """
 
@@ -64,11 +64,15 @@ def row_response(row: Mapping[str, Any]) -> Response:
     """The response that a row carries.
 
     Raises:
-        RowError: there is none, or it is no text.
+        RowError: there is none, it is no text, or its earlier turns are no messages.
     """
     if not isinstance(row.get("response"), str):
         raise RowError(f"row {row.get('id')!r} needs a string 'response', found {row.get('response')!r}")
-    return Response(row["response"], row.get("prefill") or "", row.get("mode") or "", bool(row.get("truncated")))
+    turns = row.get("turns") or []
+    if not isinstance(turns, list) or not all(_is_message(turn) for turn in turns):
+        raise RowError(f"row {row.get('id')!r} needs messages as 'turns', found {str(turns)[:120]}")
+    more = (row.get("prefill") or "", row.get("mode") or "", bool(row.get("truncated")))
+    return Response(row["response"], *more, tuple(turns))
 
 
 def score_json(score: Score) -> Row:

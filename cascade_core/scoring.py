@@ -30,7 +30,7 @@ from cascade_core.rows import Row, json_score
 from cascade_core.seat import Answer, Job
 from cascade_core.settings import Scoring
 
-_JUDGED = ("id", "prompt", "answer", "mode", "source", "meta", "response", "prefill", "truncated")
+_JUDGED = ("id", "prompt", "answer", "mode", "source", "meta", "response", "prefill", "truncated", "turns")
 """The fields that a verdict may depend on. Rows that agree in them are one sample."""
 
 
@@ -106,6 +106,11 @@ class Scorer:
         self._closed = True
         for pool in self._pools.values():
             pool.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no more rows are judged."""
+        return self._closed
 
     def _of(self, lane: str) -> dict[str, DomainRef]:
         return {name: ref for name, ref in self.domains.items() if self._lanes[name] == lane}
@@ -228,6 +233,35 @@ class Scorer:
                 looks.append(Look(job))
         return looks
 
+    def reply(self, row: Mapping[str, Any], turns: Sequence[Mapping[str, str]]) -> Future[str | None]:
+        """Asks the domain of a row for the environment's next turn (`Domain.reply`); does not wait.
+
+        The future raises ScoringError where it failed twice, ran into a limit, or gave no text.
+
+        Raises:
+            ScoringError: the scorer is closed, or knows no such domain.
+        """
+        promise: Future[str | None] = Future()
+        promise.set_running_or_notify_cancel()
+        job = self._conversed(str(row.get("domain")), {"row": dict(row), "turns": [dict(turn) for turn in turns]})
+        job.future.add_done_callback(lambda future: _keep_reply(job.domain, promise, future))
+        return promise
+
+    def most_turns(self, domain: str) -> int:
+        """Turns of the model that a conversation of the domain may have; 0 where it holds none.
+
+        Raises:
+            ScoringError: the domain cannot be opened, or says nothing sensible.
+        """
+        return int(_replied(domain, self._conversed(domain, {}).future.result()))
+
+    def _conversed(self, domain: str, request: Mapping[str, Any]) -> Job:
+        if domain not in self.domains:
+            raise ScoringError(_unknown(domain, self.domains))
+        job = Job(domain, b"c", json.dumps({"domain": domain, **request}).encode())
+        self._submit([job])
+        return job
+
     def overrides_rewards(self, domain: str) -> bool:
         """Whether the domain has a `rewards` of its own; true where no row of it has been judged yet."""
         return self._pools[self._lanes.get(domain, "cpu")].overrides.get(domain, True)
@@ -265,6 +299,19 @@ def _keep(promise: Future[Score], future: Future[Answer]) -> None:
         promise.set_result(_score(future.result()))
     except ScoringError as cause:
         promise.set_exception(cause)
+
+
+def _keep_reply(domain: str, promise: Future[str | None], future: Future[Answer]) -> None:
+    try:
+        promise.set_result(_replied(domain, future.result()))
+    except ScoringError as cause:
+        promise.set_exception(cause)
+
+
+def _replied(domain: str, answer: Answer) -> Any:
+    if answer.limit or answer.error:
+        raise ScoringError(f"{domain}: a turn of a conversation: {answer.limit or answer.error}")
+    return json.loads(answer.body)
 
 
 def _verdict(verdict: Score | Job) -> Score:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _OPEN = "<think>"
+_ANYTHING = (
+    "cascade-said-something-here"  # stands for what the model said; templates trim, so it has no space around it
+)
 
 
 def render(tokenizer: PreTrainedTokenizerBase, row: Mapping[str, Any]) -> tuple[str, str]:
@@ -30,12 +33,40 @@ def render(tokenizer: PreTrainedTokenizerBase, row: Mapping[str, Any]) -> tuple[
     if tokenizer.chat_template is None:
         return prompt if isinstance(prompt, str) else "\n".join(turn["content"] for turn in prompt), ""
     turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    return _asked(tokenizer, row, turns)
+
+
+def _asked(tokenizer: PreTrainedTokenizerBase, row: Mapping[str, Any], turns: Any) -> tuple[str, str]:
+    """Turns up to where the model's own begins, and what of that is prefill."""
     switch = {"enable_thinking": row["mode"] == "think"} if row.get("mode") else {}
     asked = _apply(tokenizer, row, turns, add_generation_prompt=True, **switch)
     opening = asked.removeprefix(_apply(tokenizer, row, turns, add_generation_prompt=False, **switch))
     if opening == asked:
         opening = asked[asked.rfind(turns[-1]["content"]) + len(turns[-1]["content"]) :]
     return asked, opening[opening.find(_OPEN) :] if _OPEN in opening else ""
+
+
+def continuation(tokenizer: PreTrainedTokenizerBase, row: Mapping[str, Any], said: str) -> tuple[str, str]:
+    """What follows the model's turn in a conversation when the environment says `said`: the text, and what of it is prefill.
+
+    The text begins behind the last word of the model's turn, with the template's own end of a turn, and ends where the model's next turn
+    begins. What was said before does not matter: templates that drop old thoughts are asked about a turn without one.
+
+    Raises:
+        TrainerError: the template refuses the conversation, or changes what the model said.
+    """
+    if tokenizer.chat_template is None:
+        return f"\n{said}", ""
+    prompt = row["prompt"]
+    asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+    turns = [*asked, {"role": "assistant", "content": _ANYTHING}, {"role": "user", "content": said}]
+    whole, prefill = _asked(tokenizer, row, turns)
+    _, found, text = whole.partition(_ANYTHING)
+    if not found:
+        raise TrainerError(
+            f"the model's chat template cannot go on with a conversation, that of task {row.get('id')!r}"
+        )
+    return text, prefill
 
 
 def encode(tokenizer: PreTrainedTokenizerBase, row: Mapping[str, Any]) -> tuple[list[int], str]:

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from cascade_core.conversation import converses
 from cascade_core.domain import BatchStats, Domain, DomainRef, Group, Score
 from cascade_core.errors import ContractError, RowError, TaskError
 from cascade_core.rows import json_score, row_response, row_task, score_json
@@ -34,7 +35,8 @@ from cascade_core.rows import json_score, row_response, row_task, score_json
 REQUEST = struct.Struct("!cQ")
 """Kind and length of the JSON body that follows.
 
-Kinds: `o` open a domain, `s` score a row, `r` rewards of a group, `x` score a row and tell time, memory and explanation.
+Kinds: `o` open a domain, `s` score a row, `r` rewards of a group, `x` score a row and tell time, memory and explanation, `c` the
+environment's next turn of a conversation, or how many turns of the model one may have.
 """
 
 REPLY = struct.Struct("!cd?Q")
@@ -122,6 +124,8 @@ class Host:
             return self._limited(lambda: _score(domain, request["row"]))
         if kind == b"x":
             return self._limited(lambda: _look(domain, request["row"], request["explain"]))
+        if kind == b"c":
+            return self._limited(lambda: _reply(domain, request))
         return self._limited(lambda: _rewards(domain, request["group"], BatchStats(**request["batch"])))
 
     def close(self) -> None:
@@ -205,6 +209,18 @@ def _score(domain: Domain, row: dict[str, Any]) -> str:
             f"Score.note and Score.error must be text, found {_shown(score.note)}, {_shown(score.error)}"
         )
     return json.dumps(score_json(score), allow_nan=False)
+
+
+def _reply(domain: Domain, request: dict[str, Any]) -> str:
+    if "turns" not in request:
+        most = domain.most_turns
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise ContractError(f"{type(domain).__name__}.most_turns must be a number from 1, found {_shown(most)}")
+        return json.dumps(most if converses(domain) else 0)
+    said = domain.reply(row_task(request["row"]), request["turns"])
+    if said is not None and not isinstance(said, str):
+        raise ContractError(f"{type(domain).__name__}.reply must return a text or None, found {_shown(said)}")
+    return json.dumps(said)
 
 
 def _look(domain: Domain, row: dict[str, Any], explain: bool) -> str:

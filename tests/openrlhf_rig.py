@@ -67,6 +67,7 @@ class Engine:
     texts: list[Any] = field(default_factory=lambda: ["yes~"])
     finish: str = "stop"
     asked: list[tuple[str, Sampling]] = field(default_factory=list)
+    is_exact: bool = False
 
     async def generate(self, tokens: list[int], sampling: Sampling) -> Any:
         self.asked.append(("".join(map(chr, tokens)), sampling))
@@ -75,7 +76,12 @@ class Engine:
         if isinstance(text, BaseException):
             raise text
         ids = [ord(letter) for letter in text]
-        made = SimpleNamespace(token_ids=ids, finish_reason=self.finish, logprobs=[-0.5] * len(ids))
+        logged: list[Any] = [-0.5] * len(ids)
+        if self.is_exact:  # as vLLM has them
+            logged = [{one: SimpleNamespace(logprob=-one / 1000)} for one in ids]
+        if len(ids) > (sampling.max_tokens or len(ids)):
+            ids, logged, self.finish = ids[: sampling.max_tokens], logged[: sampling.max_tokens], "length"
+        made = SimpleNamespace(token_ids=ids, finish_reason=self.finish, logprobs=logged)
         return SimpleNamespace(outputs=[made])
 
 
@@ -99,6 +105,9 @@ class Service:
     before: list[Any] = field(
         default_factory=list
     )  # statuses with which the first requests are turned away; 0: hung up
+    more: dict[str, Any] = field(default_factory=dict)  # of a task
+    reply: Callable[[dict[str, Any]], Any] = lambda body: {"said": None}
+    replies: list[dict[str, Any]] = field(default_factory=list)
     slots: list[dict[str, Any]] = field(default_factory=list)
     samples: list[dict[str, Any]] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
@@ -107,8 +116,18 @@ class Service:
         self.slots.append(await request.json())
         self.headers.append(request.headers.get("Authorization", ""))
         turned = await self._turned(request)
-        told = {"step": 3, "slot": self.slots[-1]["slot"], "samples": self.per_prompt, "prompt": self.prompt}
+        told = {
+            "step": 3,
+            "slot": self.slots[-1]["slot"],
+            "samples": self.per_prompt,
+            "prompt": self.prompt,
+            **self.more,
+        }
         return turned or web.json_response({**told, "sampling": self.sampling})
+
+    async def _reply(self, request: web.Request) -> web.StreamResponse:
+        self.replies.append(await request.json())
+        return await self._turned(request) or web.json_response(self.reply(self.replies[-1]))
 
     async def _sample(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -132,6 +151,7 @@ class Service:
     async def begin(self) -> tuple[web.AppRunner, str]:
         application = web.Application(client_max_size=2**24)
         application.router.add_post("/slot", self._slot)
+        application.router.add_post("/reply", self._reply)
         application.router.add_post("/sample", self._sample)
         runner = web.AppRunner(application, shutdown_timeout=0.1)
         await runner.setup()

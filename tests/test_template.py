@@ -5,7 +5,7 @@ import pytest
 from cascade_core.errors import TrainerError
 from cascade_core.initial import build_tokenizer
 from cascade_core.settings import InitTokenizer
-from cascade_core.template import encode, render
+from cascade_core.template import continuation, encode, render
 
 QWEN = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -77,3 +77,35 @@ def test_a_template_that_refuses_a_row_is_named_with_the_task(tokenizer):
 def test_an_empty_prompt_is_refused(tokenizer):
     with pytest.raises(TrainerError, match="'a' has an empty prompt"):
         encode(tokenizer, row(""))
+
+
+QWEN3 = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{% if m.role == 'assistant' and loop.last %}<think>\n\n</think>\n\n{% endif %}{{ m.content | trim }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+@pytest.mark.parametrize("template", [QWEN, QWEN3])
+def test_the_environments_turn_begins_with_the_end_of_the_models_and_ends_with_its_next(tokenizer, template):
+    tokenizer.chat_template = template
+    wanted = "<|im_end|>\n<|im_start|>user\nhigher<|im_end|>\n<|im_start|>assistant\n"
+    assert continuation(tokenizer, row("hi"), "higher") == (wanted, "")
+
+
+def test_a_turn_that_the_template_opens_in_a_conversation_is_prefill(tokenizer):
+    tokenizer.chat_template = R1
+    assert continuation(tokenizer, row("hi"), "what is <think>?") == (
+        "[user]what is <think>?[assistant]<think>\n",
+        "<think>\n",
+    )
+
+
+def test_without_a_template_the_environments_turn_is_a_line(tokenizer):
+    assert continuation(tokenizer, row("hi"), "higher") == ("\nhigher", "")
+
+
+def test_a_template_that_drops_what_the_model_said_is_refused(tokenizer):
+    tokenizer.chat_template = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}"
+    with pytest.raises(TrainerError, match="cannot go on with a conversation, that of task 'a'"):
+        continuation(tokenizer, row("hi"), "higher")

@@ -7,8 +7,10 @@
     desk.py      rows to verdicts: how many may wait, what is counted
     groups.py    whole groups to finished advantages, alone or once their batch is complete
     rollout.py   the steps of a stage whose samples come one by one from an engine
+    conversation.py  what the environment says in the conversations of a stage
     journal.py   what a service that is started again must know of its stage
     handing.py   judged rows as numbers that an engine leaves alone
+    schema.py    what is taken and answered, as OpenAPI
     watch.py     says which domain and task hang
     metrics.py   numbers for Prometheus
     access.py    who may ask

@@ -3,8 +3,8 @@
     POST /score        {"rows": [row, …]} → {"scores": [{value, reward?, note?, metrics?, error?}, …]}
     POST /rewards      {"rows": [row, …], "group"?, "batch"?: {"id", "groups"}, "settings"?} → rewards and advantages
     POST /get_reward   OpenRLHF's shape
-    POST /slot, /sample, GET /stage    the steps of a stage, where one is served
-    GET  /domains /health /metrics
+    POST /slot, /reply, /sample, GET /stage    the steps of a stage, where one is served
+    GET  /domains /health /metrics /openapi.json
 
 Every answer but that of `/metrics` is one JSON object; a refusal has `error` (one sentence), and `field`, `found` and `allowed` where a field
 is wrong. Nothing that a request holds ends the service: what was not foreseen is told as status 500, and on standard error.
@@ -37,6 +37,7 @@ from cascade_core.serve.index import Index
 from cascade_core.serve.inflight import Inflight
 from cascade_core.serve.metrics import Metrics
 from cascade_core.serve.rollout import Rollouts
+from cascade_core.serve.schema import openapi
 from cascade_core.serve.watch import Watch
 from cascade_core.serve.wire import Refused, a_list, a_row, an_object, dump, parse
 
@@ -116,7 +117,11 @@ async def _get_reward(service: Service, data: Any) -> dict[str, Any]:
 
 
 async def _slot(service: Service, data: Any) -> dict[str, Any]:
-    return _stage(service).slot(data)
+    return await _stage(service).slot(data)
+
+
+async def _reply(service: Service, data: Any) -> dict[str, Any]:
+    return await _stage(service).reply(data)
 
 
 async def _sample(service: Service, data: Any) -> dict[str, Any]:
@@ -148,6 +153,15 @@ async def _health(service: Service, data: Any) -> dict[str, Any]:
         "waiting": len(service.inflight),
         "slow": len(service.watch.slow()),
     }
+
+
+async def _openapi(service: Service, data: Any) -> dict[str, Any]:
+    return openapi(
+        service.scorer.domains,
+        has_tasks=bool(service.index.tasks),
+        has_stage=service.stage is not None,
+        body_mib=service.limits.body_mib,
+    )
 
 
 async def _slow(service: Service, data: Any) -> dict[str, Any]:
@@ -215,7 +229,7 @@ def _endpoint(service: Service, handler: Handler) -> Callable[[Request], Awaitab
 async def _outside(request: Request, cause: Exception) -> Response:
     """A path or method that there is not."""
     status = cause.status_code if isinstance(cause, HTTPException) else 500
-    known = "POST /score /rewards /get_reward /slot /sample, GET /stage /slow /domains /health /metrics"
+    known = "POST /score /rewards /get_reward /slot /reply /sample, GET /stage /slow /domains /health /metrics /openapi.json"
     what = {
         404: f"there is no {request.url.path[:80]!r} (there are: {known})",
         405: f"not with {request.method[:20]} (allowed: {known})",
@@ -251,9 +265,10 @@ def build(service: Service) -> Starlette:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
     posts: dict[str, Handler] = {
-        "/score": _score, "/rewards": _rewards, "/get_reward": _get_reward, "/slot": _slot, "/sample": _sample,
+        "/score": _score, "/rewards": _rewards, "/get_reward": _get_reward, "/slot": _slot, "/reply": _reply, "/sample": _sample,
     }  # fmt: skip
     gets: dict[str, Handler] = {"/stage": _stage_status, "/slow": _slow, "/domains": _domains, "/health": _health}
+    gets["/openapi.json"] = _openapi
     routes = [Route(path, _endpoint(service, handler), methods=["POST"]) for path, handler in posts.items()]
     routes += [Route(path, _endpoint(service, handler), methods=["GET"]) for path, handler in gets.items()]
     routes.append(Route("/metrics", metrics, methods=["GET"]))

@@ -27,8 +27,9 @@ from cascade_core.serve.wire import Refused, a_list, a_name, a_number, a_row, an
 from cascade_core.settings import Stage
 
 _KEYS = ("rows", "group", "batch", "settings")
-_SETTINGS = ("advantage", "overlong", "max_response_tokens")
-_MOST_GROUPS = 65_536
+SETTINGS = ("advantage", "overlong", "max_response_tokens")
+LARGEST_BATCH = 65_536
+"""Groups in a batch."""
 
 
 @dataclass
@@ -90,7 +91,7 @@ class Groups:
     def _batch(self, given: Any, stage: Stage) -> _Batch:
         said = an_object(given, ("id", "groups"), "body.batch")
         name = a_name(said.get("id"), "body.batch.id")
-        size = a_number(said.get("groups"), "body.batch.groups", 1, _MOST_GROUPS)
+        size = a_number(said.get("groups"), "body.batch.groups", 1, LARGEST_BATCH)
         batch = self._batches.get(name)
         if batch is None:
             self._make_room()
@@ -175,7 +176,7 @@ def _rows(request: Mapping[str, Any], group: str, domains: Sequence[str], index:
 
 def _stage(given: Any) -> Stage:
     """Settings of a stage that what is asked for depends on; the defaults are a stage's."""
-    said = an_object({} if given is None else given, _SETTINGS, "body.settings")
+    said = an_object({} if given is None else given, SETTINGS, "body.settings")
     settings: dict[str, Any] = {"name": "rewards", "domains": ["any"], "steps": 1}
     settings |= {name: said[name] for name in ("advantage", "overlong") if name in said}
     if "max_response_tokens" in said:

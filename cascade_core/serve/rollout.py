@@ -24,6 +24,7 @@ from typing import Any
 from cascade_core.errors import ScoringError, TooManyFailures
 from cascade_core.judge import Judge
 from cascade_core.rows import Row
+from cascade_core.serve.conversation import Continue, Talk
 from cascade_core.serve.desk import closing
 from cascade_core.serve.handing import answers
 from cascade_core.serve.journal import Journal
@@ -32,7 +33,7 @@ from cascade_core.settings import Stage
 
 Render = Callable[[Row], tuple[str, str]]
 
-_SAMPLE = ("group", "index", "response", "truncated", "tokens", "gave_up")
+_SAMPLE = ("group", "index", "response", "truncated", "tokens", "turns", "gave_up")
 
 
 @dataclass
@@ -53,6 +54,8 @@ class Rollouts:
         render: a row to what the model reads, and what of it is prefill.
         patience: seconds for which nothing of a begun step may come.
         say: where one line goes.
+        continued: a row and what the environment says to what the model reads next, and what of it is prefill; without it, no
+            conversations are held.
     """
 
     def __init__(
@@ -64,9 +67,11 @@ class Rollouts:
         render: Render,
         patience: float,
         say: Callable[[str], None],
+        continued: Continue | None = None,
     ) -> None:
         self._stage, self._rows, self._judge, self._journal = stage, rows, judge, journal
         self._render, self._patience, self._say = render, patience, say
+        self._talk = Talk(judge.scorer, sorted({str(row["domain"]) for row in rows}), continued)
         self._slots, self._samples = stage.rollout.prompts_per_step, stage.rollout.samples_per_prompt
         self._steps: dict[int, _Step] = {}
         self._turn = asyncio.Lock()
@@ -77,13 +82,14 @@ class Rollouts:
         """Why no step is judged any more; `""` while the stage goes on."""
         return self._journal.stopped
 
-    def slot(self, data: Any) -> dict[str, Any]:
+    async def slot(self, data: Any) -> dict[str, Any]:
         """The task of a slot for a group that is about to be sampled; the same group always gets the same.
 
         Raises:
             Refused: no such slot, or the stage has no more steps.
         """
         request = an_object(data, ("slot", "group"))
+        await self._talk.begin()
         slot = a_number(request.get("slot"), "body.slot", 0, self._slots - 1)
         group = a_name(request.get("group"), "body.group")
         place = self._journal.groups.get(group)
@@ -114,7 +120,33 @@ class Rollouts:
             "prompt": text,
             "prefill": prefill,
         }
-        return {"step": step, "slot": slot, "samples": self._samples, **task, "sampling": sampling}
+        found = {"step": step, "slot": slot, "samples": self._samples, **task, "sampling": sampling}
+        most = self._talk.most_turns(row)
+        return {**found, "turns": most} if most else found
+
+    async def reply(self, data: Any) -> dict[str, Any]:
+        """What the environment says in the conversation of a sample (`conversation.py`).
+
+        Raises:
+            Refused: it is no conversation of a group that was given a slot, or the stage has stopped.
+        """
+        request = an_object(data, ("group", "index", "turns"))
+        _, step, slot = self._place(request)
+        a_number(request.get("index"), "body.index", 0, self._samples - 1)
+        if self.stopped:
+            raise Refused(self.stopped, status=409)
+        if step in self._journal.finished:  # it was given up meanwhile, and is told so when it is handed in
+            return {"said": None}
+        self._open(step)
+        return await self._talk.reply(self._row(step, slot), request.get("turns"))
+
+    def _place(self, request: Mapping[str, Any]) -> tuple[str, int, int]:
+        """Name, step and slot of a request's group."""
+        group = a_name(request.get("group"), "body.group")
+        place = self._journal.groups.get(group)
+        if place is None:
+            raise wrong("body.group", group, "that of a group that asked for a slot")
+        return group, *place
 
     async def sample(self, data: Any) -> dict[str, Any]:
         """What a sample is worth, once its whole step has been judged.
@@ -123,11 +155,9 @@ class Rollouts:
             Refused: it is no sample of a group that was given a slot, another one came in its place, or the stage has stopped.
         """
         request = an_object(data, _SAMPLE)
-        group = a_name(request.get("group"), "body.group")
-        place = self._journal.groups.get(group)
-        if place is None:
-            raise wrong("body.group", group, "that of a group that asked for a slot")
-        step, slot = place
+        if request.get("turns"):
+            await self._talk.begin()
+        group, step, slot = self._place(request)
         index = a_number(request.get("index"), "body.index", 0, self._samples - 1)
         row = self._sampled(request, step, slot, index)
         if self.stopped:
@@ -167,6 +197,8 @@ class Rollouts:
         tokens = a_number(request.get("tokens"), "body.tokens", 0, 2**31)
         row = self._row(step, slot)
         more = {"prefill": self._render(row)[1], "truncated": request["truncated"], "tokens": tokens}
+        if request.get("turns"):
+            more |= self._talk.earlier(row, request["turns"])
         return {**row, "response": request["response"], **more, "sample": index, "group": f"{step}-{slot}"}
 
     def _missing(self, step: int, slot: int, index: int, why: str) -> Row:

@@ -24,6 +24,7 @@ from cascade_core.rows import Row, read
 from cascade_core.scoring import Scorer
 from cascade_core.serve.access import LOOPBACK, Access
 from cascade_core.serve.app import Service, say
+from cascade_core.serve.conversation import Continue
 from cascade_core.serve.index import Index
 from cascade_core.serve.journal import Journal
 from cascade_core.serve.listen import address, bound, serve
@@ -67,13 +68,16 @@ def run(settings: Staged, token: str) -> None:
         raise UsageError(f"{settings.prompts} has {len(rows)} rows, the stage needs {wanted}")
     refs = {name: DomainRef(**ref) for name, ref in settings.domains.items()}
     folder = Path(settings.folder)
-    render, channel = _render(settings.model), bound(settings.host, settings.port)
+    render, continued = _renderers(settings.model)
+    channel = bound(settings.host, settings.port)
     with channel, Scorer(refs, settings.scoring, settings.resources) as scorer:
         journal = Journal(folder, settings.attempt, settings.start_step)
         judge = Judge(scorer, settings.stage, settings.seed, folder, settings.scoring.max_error_rate)
 
+        patience = float(settings.patience_seconds)
+
         def rollouts() -> Rollouts:
-            return Rollouts(settings.stage, rows, judge, journal, render, float(settings.patience_seconds), say)
+            return Rollouts(settings.stage, rows, judge, journal, render, patience, say, continued)
 
         service = Service(scorer, Index([Path(settings.prompts)]), access=Access(token), rollouts=rollouts)
         serve(service, channel, lambda: _tell(address(channel)), float(settings.drain_seconds))
@@ -83,16 +87,19 @@ def _tell(where: str) -> None:
     print(json.dumps({"address": where}), flush=True)
 
 
-def _render(model: str) -> Render:
+def _renderers(model: str) -> tuple[Render, Continue]:
     from cascade_core.pretrained import load_tokenizer
-    from cascade_core.template import render
+    from cascade_core.template import continuation, render
 
     tokenizer = load_tokenizer(model)
 
     def rendered(row: Row) -> tuple[str, str]:
         return render(tokenizer, row)
 
-    return rendered
+    def continued(row: Row, said: str) -> tuple[str, str]:
+        return continuation(tokenizer, row, said)
+
+    return rendered, continued
 
 
 def main(arguments: list[str], environment: Mapping[str, str]) -> int:

@@ -19,8 +19,10 @@ DEEPEST = 64
 """Levels of lists and objects in a request."""
 MOST_ROWS = 4096
 """Rows in one request."""
-_LONGEST_NAME = 512
-_TEXTS = ("mode", "source", "prefill", "request_id")
+LONGEST_NAME = 512
+"""Characters of a name."""
+TEXTS = ("mode", "source", "prefill", "request_id")
+"""Fields of a row that are text, or null."""
 
 
 class Refused(Exception):
@@ -131,8 +133,8 @@ def a_name(value: Any, where: str) -> str:
     Raises:
         Refused: it is none.
     """
-    if not isinstance(value, str) or not 1 <= len(value) <= _LONGEST_NAME:
-        raise wrong(where, value, f"a text of 1 … {_LONGEST_NAME} characters")
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
+        raise wrong(where, value, f"a text of 1 … {LONGEST_NAME} characters")
     return value
 
 
@@ -181,12 +183,14 @@ def _is_conversation(prompt: Any) -> bool:
 
 
 def _check_rest(row: Row, where: str) -> None:
-    for name in _TEXTS:
+    for name in TEXTS:
         if row.get(name) is not None and not isinstance(row[name], str):
             raise wrong(f"{where}.{name}", row[name], "a text")
     if row.get("request_id") is not None:
         a_name(row["request_id"], f"{where}.request_id")
     if row.get("truncated") is not None and not isinstance(row["truncated"], bool):
         raise wrong(f"{where}.truncated", row["truncated"], "true or false")
+    if row.get("turns") is not None and row["turns"] != [] and not _is_conversation(row["turns"]):
+        raise wrong(f"{where}.turns", row["turns"], "a list of messages with text role and content")
     if row.get("meta") is not None and not isinstance(row["meta"], dict):
         raise wrong(f"{where}.meta", row["meta"], "an object")

@@ -45,6 +45,8 @@ class Trainer(ABC):
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]]
+    converses: ClassVar[bool] = False
+    """Whether rl stages of domains that hold conversations (`Domain.reply`) can be trained."""
     engine: Engine | None = None
     """The `engine` of the spec, for a trainer that is a program of its own; `None` outside of a run."""
 

@@ -16,15 +16,18 @@ means over the sample are NaN. Its gradient is exactly 0; it weighs one token in
 a sample that could not be judged: masked, counted, never `reward=None`, which would end the job elsewhere and later. What ends
 the job at once: an engine that is dead, a prompt without room, a service that refuses or is gone.
 
+**Conversations** (`Domain.reply`) are led turn by turn, in tokens (`openrlhf_conversation.py`), with the sample's own copy of the
+sampling parameters.
+
 cascade-rl must be installed where OpenRLHF is, which loads this file by its path and keeps it out of `sys.modules`: no dataclass can be
-defined here (`openrlhf_sample.py` has them). Conversations (`Domain.reply`) are not led here.
+defined here (`openrlhf_sample.py` has them).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -33,6 +36,7 @@ from openrlhf.utils.agent import SingleTurnAgentExecutor
 from cascade_core.errors import TrainerError
 from cascade_core.pretrained import Decoder
 from cascade_core.trainers.openrlhf_client import Client
+from cascade_core.trainers.openrlhf_conversation import Conversation, GivenUp, read_reply
 from cascade_core.trainers.openrlhf_sample import (
     Call,
     Drawn,
@@ -79,8 +83,7 @@ class AgentExecutor(SingleTurnAgentExecutor):  # type: ignore[misc]
         name = {"group": group.name, "index": index}
         try:
             drawn = await self._drawn(group, call)
-            out, failure = await self._generate(drawn, call)
-            body = {"gave_up": failure} if failure else self._told(out, call.tokenizer)
+            body, out = await self._sampled(drawn, call, name)
         except BaseException as cause:
             # The job ends, and those who wait with this sample must not wait for it.
             words = self._client.ask("/sample", {**name, "gave_up": why(cause)}, dict)
@@ -90,13 +93,40 @@ class AgentExecutor(SingleTurnAgentExecutor):  # type: ignore[misc]
             raise
         return finished(out, await self._client.ask("/sample", {**name, **body}, read_answer))
 
-    def _told(self, out: Output, tokenizer: Any) -> dict[str, Any]:
-        """What the service is told of a response."""
+    def _text(self, tokens: Sequence[int], tokenizer: Any) -> str:
         if self._decoder is None:  # a vocabulary is walked through: once, the tokenizer is the job's
             self._decoder = Decoder(tokenizer)
-        start, end = out["action_ranges"][0]
-        text = self._decoder.text(out["observation_tokens"][start:end])
-        return {"response": text, "truncated": bool(out["truncated"]), "tokens": end - start}
+        return self._decoder.text(tokens)
+
+    async def _sampled(self, drawn: Drawn, call: Call, name: dict[str, Any]) -> tuple[dict[str, Any], Output]:
+        """What the service is told of a sample, and the output: of a response, a conversation, or a stand-in of one token, with why."""
+        own = deepcopy(call.sampling)  # the n samples share one object, which must stay as it is
+        for key, value in drawn.sampling.items():
+            setattr(own, key, value)
+        try:
+            if drawn.turns:
+                talk = Conversation(drawn, call, own, lambda tokens: self._text(tokens, call.tokenizer))
+                return await talk.led(lambda turns: self._client.ask("/reply", {**name, "turns": turns}, read_reply))
+            out = await self._generated(drawn, call, own)
+            start, end = out["action_ranges"][0]
+            if end > start:
+                text = self._text(out["observation_tokens"][start:end], call.tokenizer)
+                return {"response": text, "truncated": bool(out["truncated"]), "tokens": end - start}, out
+            failure = "the engine returned no token"
+        except TrainerError:
+            raise  # the service's word, not the engine's
+        except Exception as cause:  # whatever an engine may raise for one request
+            if type(cause).__name__ == "EngineDeadError":
+                raise
+            failure = str(cause) if isinstance(cause, GivenUp) else why(cause)
+        return {"gave_up": failure[:300]}, stand_in(drawn, call)
+
+    async def _generated(self, drawn: Drawn, call: Call, sampling: Any) -> Output:
+        """What the executor of OpenRLHF makes of the prompt."""
+        out: Output = await super().execute(
+            drawn.prompt, call.label, sampling, call.max_length, call.tokenizer, call.engine, call.images
+        )
+        return out
 
     def _said(self, task: asyncio.Task[Any]) -> None:
         self._last_words.discard(task)
@@ -121,22 +151,3 @@ class AgentExecutor(SingleTurnAgentExecutor):  # type: ignore[misc]
                 f" data.max_len {call.max_length} leaves beside rollout.max_response_tokens)"
             )
         return drawn
-
-    async def _generate(self, drawn: Drawn, call: Call) -> tuple[Output, str]:
-        """What the executor of OpenRLHF makes of it; or, if it fails, a stand-in of one token, and why."""
-        own = deepcopy(call.sampling)  # the n samples share one object, which must stay as it is
-        for name, value in drawn.sampling.items():
-            setattr(own, name, value)
-        try:
-            out: Output = await super().execute(
-                drawn.prompt, call.label, own, call.max_length, call.tokenizer, call.engine, call.images
-            )
-            start, end = out["action_ranges"][0]
-            if end > start:
-                return out, ""
-            failure = "the engine returned no token"
-        except Exception as cause:  # whatever an engine may raise for one request
-            if type(cause).__name__ == "EngineDeadError":
-                raise
-            failure = why(cause)
-        return stand_in(drawn, call), failure

@@ -36,6 +36,10 @@ class Drawn:
     prompt: str
     samples: int
     sampling: Mapping[str, Any]
+    turns: int = 0
+    """Turns that the model may have in a conversation; 0 where the task is none."""
+    prefill: str = ""
+    """What of the prompt belongs to the model's first turn."""
 
 
 @dataclass
@@ -117,7 +121,15 @@ def read_task(told: Any) -> Drawn:
             "top_k": int(given.get("top_k") or -1),  # ours says 0 for all tokens, vLLM -1
             "max_tokens": int(given["max_tokens"]),
         }
-        return Drawn(int(told["step"]), str(told["prompt"]), int(told["samples"]), sampling)
+        turns = int(told.get("turns") or 0)
+        return Drawn(
+            int(told["step"]),
+            str(told["prompt"]),
+            int(told["samples"]),
+            sampling,
+            turns,
+            str(told.get("prefill") or ""),
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as cause:
         raise TrainerError(f"the service answers /slot with {str(told)[:200]!r}: {why(cause)}") from cause
 

@@ -32,7 +32,7 @@ from cascade_core.serve.journal import Journal
 from cascade_core.serve.listen import background, bound
 from cascade_core.serve.rollout import Rollouts
 from cascade_core.settings import Engine
-from cascade_core.template import render
+from cascade_core.template import continuation, render
 from cascade_core.trainers import Job, checkpoints
 from cascade_core.trainers import openrlhf_engine as engines
 from cascade_core.trainers import openrlhf_log as told
@@ -153,8 +153,12 @@ class OpenRlhfStage:
         def rendered(row: rowfile.Row) -> tuple[str, str]:
             return render(tokenizer, row)
 
+        def continued(row: rowfile.Row, said: str) -> tuple[str, str]:
+            return continuation(tokenizer, row, said)
+
         def rollouts() -> Rollouts:  # the job is ended as stalled before its samples are given up
-            return Rollouts(stage, rows, self.judge, self.journal, rendered, 2 * self.engine.stall_seconds, self._say)
+            patience = 2 * self.engine.stall_seconds
+            return Rollouts(stage, rows, self.judge, self.journal, rendered, patience, self._say, continued)
 
         service = Service(self.judge.scorer, access=Access(token), rollouts=rollouts, say=self._say)
         with bound(host(self.engine), 0) as channel, background(service, channel) as address:

@@ -7,6 +7,7 @@ import os
 
 from cascade_core import hookimpl
 from cascade_plugin_faulty.domains import Batchwise, Faulty, Grouped, Shut, Stillborn
+from cascade_plugin_faulty.guess import Guess
 from cascade_plugin_faulty.tidy import Tidy
 
 WISH = os.environ.get("CASCADE_PLUGIN_FAULTY", "")
@@ -23,4 +24,4 @@ if WISH == "hook":
 
 @hookimpl
 def cascade_domains():
-    return [Faulty, Grouped, Batchwise, Shut, Stillborn, Tidy]
+    return [Faulty, Grouped, Batchwise, Shut, Stillborn, Tidy, Guess]
