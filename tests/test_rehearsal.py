@@ -15,6 +15,7 @@ from cascade_core import rehearsal
 from cascade_core.errors import TrainerError
 from cascade_core.rehearsal import REPLACEMENTS, SHIM, environment, install, on_cpu
 from cascade_core.rehearsal.__main__ import main
+from cascade_core.trainers.openrlhf_parser import VERSIONS
 
 CLUSTER = '''
 """A cluster that only says how it was begun."""
@@ -55,7 +56,8 @@ FLAGS = st.dictionaries(
 @given(FLAGS)
 def test_what_a_cpu_cannot_have_is_replaced_and_all_else_stays(flags):
     found, _ = on_cpu(flags)
-    wanted = {one.flag: one.value for one in REPLACEMENTS}
+    groups = {name.partition(".")[0] for name in flags}  # a program without engines has no flags of engines
+    wanted = {one.flag: one.value if one.flag.partition(".")[0] in groups else None for one in REPLACEMENTS}
     assert {name: value for name, value in found.items() if name not in wanted} == {
         name: value for name, value in flags.items() if name not in wanted
     }
@@ -203,16 +205,28 @@ def test_an_environment_for_other_versions_is_made_anew_and_marked_last(tmp_path
 
 def test_pip_that_fails_is_quoted(tmp_path, monkeypatch):
     monkeypatch.setattr(rehearsal, "REQUIREMENTS", tmp_path / "none.txt")
-    monkeypatch.setattr(rehearsal, "_fingerprint", lambda: "any")
+    monkeypatch.setattr(rehearsal, "_fingerprint", lambda version: "any")
     with pytest.raises(TrainerError, match=r"OpenRLHF cannot be installed: .*none\.txt"):
         install(tmp_path / "environment")
     assert not (tmp_path / "environment" / "installed").exists()
 
 
-@pytest.mark.parametrize("arguments", [[], ["a", "b"]])
-def test_the_command_wants_one_folder(arguments, capsys):
-    assert main(arguments) == 2
-    assert capsys.readouterr().err == "usage: python -m cascade_core.rehearsal FOLDER\n"
+@pytest.mark.parametrize("arguments", [[], ["a", "b"], ["a", "--openrlhf", "0.10.0"]])
+def test_the_command_wants_one_folder_and_a_version_that_is_known(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: python -m cascade_core.rehearsal")
+
+
+def test_the_older_version_comes_with_what_it_asks_for(tmp_path, monkeypatch):
+    commands = []
+    monkeypatch.setattr(rehearsal, "_run", lambda *command: commands.append(command))
+    assert set(rehearsal.ENGINES) == set(VERSIONS) and VERSIONS[0] == rehearsal.NEWEST
+    tmp_path.joinpath("installed").write_text(rehearsal._fingerprint())
+    assert main([str(tmp_path), "--openrlhf", "0.11.1"]) == 0
+    assert any({"--no-deps", "openrlhf==0.11.1", "deepspeed==0.19.5"} <= set(command) for command in commands)
+    assert rehearsal.is_installed(tmp_path, "0.11.1") and not rehearsal.is_installed(tmp_path)
 
 
 def test_the_command_prints_the_python_or_why_there_is_none(tmp_path, monkeypatch, capsys):
@@ -220,6 +234,6 @@ def test_the_command_prints_the_python_or_why_there_is_none(tmp_path, monkeypatc
     assert main([str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'bin' / 'python'}\n"
     monkeypatch.setattr(rehearsal, "REQUIREMENTS", tmp_path / "none.txt")
-    monkeypatch.setattr(rehearsal, "_fingerprint", lambda: "any")
+    monkeypatch.setattr(rehearsal, "_fingerprint", lambda version: "any")
     assert main([str(tmp_path / "other")]) == 1
     assert capsys.readouterr().err.startswith("cascade: OpenRLHF cannot be installed")

