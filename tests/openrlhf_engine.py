@@ -37,12 +37,18 @@ def flags(words: list[str]) -> dict[str, Any]:
     return found
 
 
+def token() -> str:
+    """What the service wants to be shown: of a file on a cluster, else of a variable."""
+    file = os.environ.get("CASCADE_SERVE_TOKEN_FILE")
+    return Path(file).read_text() if file else os.environ["CASCADE_SERVE_TOKEN"]
+
+
 def ask(path: str, body: dict[str, Any]) -> dict[str, Any]:
     """One request to the service."""
     request = urllib.request.Request(
         os.environ["CASCADE_SERVE_ADDRESS"] + path,
         json.dumps(body).encode(),
-        {"Authorization": f"Bearer {os.environ['CASCADE_SERVE_TOKEN']}"},
+        {"Authorization": f"Bearer {token()}"},
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
         told: dict[str, Any] = json.load(answer)

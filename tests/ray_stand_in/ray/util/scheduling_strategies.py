@@ -1,0 +1,5 @@
+from typing import Any
+
+
+def NodeAffinitySchedulingStrategy(node: str, soft: bool) -> Any:
+    return (node, soft)
