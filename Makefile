@@ -10,7 +10,7 @@ CASCADE ?= runs/cascade
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-trl bench-overlap bench-sandbox openrlhf-env test-openrlhf docs lint format typecheck clean
+.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-ray bench-trl bench-overlap bench-sandbox openrlhf-env test-openrlhf docs lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ drills: .venv/installed  ## slow faults and public data: a cascade killed ten ti
 
 bench-scoring: .venv/installed  ## judging beside bare calls, with inputs that hang, a million rows
 	$(BIN)/python benchmarks/scoring.py
+
+bench-ray: .venv/installed  ## judging on Ray actors beside processes of this machine
+	$(BIN)/python benchmarks/ray_scoring.py
 
 # What the domain if is measured against: no part of the project, and in a folder of its own.
 PUBLIC_CHECKERS := .venv/public-checkers

@@ -21,14 +21,17 @@ from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass
 from itertools import islice
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cascade_core.domain import BatchStats, DomainRef, Score
 from cascade_core.errors import ScoringError
 from cascade_core.pool import Pool
 from cascade_core.rows import Row, json_score
 from cascade_core.seat import Answer, Job
-from cascade_core.settings import Scoring
+from cascade_core.settings import OnRay, Scoring
+
+if TYPE_CHECKING:
+    from cascade_core.fleet.fleet import Fleet
 
 _JUDGED = ("id", "prompt", "answer", "mode", "source", "meta", "response", "prefill", "truncated", "turns")
 """The fields that a verdict may depend on. Rows that agree in them are one sample."""
@@ -76,6 +79,9 @@ class Scorer:
         domains: what a row's `domain` may say, and the domain that this stands for.
         settings: workers and limits.
         resources: names to addresses, for `Domain.open`.
+
+    Raises:
+        ScoringError: the workers are to be those of a Ray cluster, and it cannot be used (`fleet.fleets`).
     """
 
     def __init__(
@@ -83,15 +89,31 @@ class Scorer:
     ) -> None:
         self.domains = dict(domains)
         self.settings = settings
-        self.workers = settings.workers or _cores()
-        self.concurrency = settings.concurrency or 2 * self.workers
         self._lanes = {name: "io" if ref.lane == "io" else "cpu" for name, ref in self.domains.items()}
-        patient = settings.model_copy(update={"wall_seconds": settings.io_wall_seconds})
-        self._pools = {
-            "cpu": Pool(self._of("cpu"), resources or {}, settings, self.workers),
-            "io": Pool(self._of("io"), resources or {}, patient, self.concurrency),
-        }
+        self._pools: dict[str, Pool | Fleet] = {}
+        self._hire(resources or {})
         self._closed = False
+
+    def _hire(self, resources: Mapping[str, str]) -> None:
+        """A pool for each lane: of processes here, or, for lanes that have domains, on the nodes of a Ray cluster."""
+        settings = self.settings
+        lanes = {
+            "cpu": (self._of("cpu"), settings),
+            "io": (self._of("io"), settings.model_copy(update={"wall_seconds": settings.io_wall_seconds})),
+        }
+        self.workers = _cores() if isinstance(settings.workers, OnRay) else settings.workers or _cores()
+        self.concurrency = settings.concurrency or 2 * self.workers
+        if isinstance(settings.workers, OnRay):
+            from cascade_core.fleet import fleets
+
+            found = fleets(lanes, resources, settings.workers.ray)
+            self._pools.update(found)
+            self.workers = found["cpu"].workers if "cpu" in found else self.workers
+            self.concurrency = found["io"].workers if "io" in found else self.concurrency
+        for lane, count in (("cpu", self.workers), ("io", self.concurrency)):
+            if lane not in self._pools:
+                domains, limits = lanes[lane]
+                self._pools[lane] = Pool(domains, resources, limits, count)
 
     def __enter__(self) -> Scorer:
         return self

@@ -201,15 +201,48 @@ class Stage(Settings):
     trainer_args: dict[str, Any] = Field({}, description="the trainer's own flags, passed through under its own names")
 
 
+class RayWorkers(Settings):
+    """Judging on a Ray cluster that runs already: processes on every node."""
+
+    address: Annotated[str, Field(min_length=1)] = Field(
+        "auto", description="`host:port` of the cluster; auto: `RAY_ADDRESS`, or the cluster that this machine is part of"
+    )
+    per_node: Annotated[int, Field(ge=0, le=1024)] = Field(
+        0, description="processes on every node that offers CPUs; 0 means one per CPU that it offers"
+    )
+
+
+class OnRay(Settings):
+    """`workers: ray`, or `workers: {ray: {…}}`."""
+
+    ray: RayWorkers = Field(RayWorkers(), description="which cluster, and how many processes")
+
+
+def _workers(value: Any) -> Any:
+    """`ray`, and `ray:` with nothing after it, mean its defaults."""
+    if value in ("ray", {"ray": None}):
+        return {"ray": {}}
+    if isinstance(value, str):
+        raise PydanticCustomError("workers", "must be a whole number or ray, found text {shown}", {"shown": repr(value)})
+    return value
+
+
+Workers = Annotated[
+    Annotated[Annotated[int, Field(ge=0, le=1024)], Tag("number")] | Annotated[OnRay, Tag("mapping")],
+    Discriminator(lambda value: "mapping" if isinstance(value, dict | OnRay) else "number"),
+    BeforeValidator(_workers, json_schema_input_type=Annotated[int, Field(ge=0, le=1024)] | Literal["ray"] | OnRay),
+]
+
+
 class Scoring(Settings):
     """The worker processes that judge responses."""
 
-    workers: Annotated[int, Field(ge=0, le=1024)] = Field(
-        0, description="processes for domains that compute; 0 means one per core"
+    workers: Workers = Field(
+        0, description="processes for domains that compute; 0 means one per core; ray: on the nodes of a Ray cluster"
     )
     concurrency: Annotated[int, Field(ge=0, le=1024)] = Field(
         0,
-        description="further processes for domains that wait (io): so many verdicts at once; 0 means twice the workers",
+        description="further processes for domains that wait (io): so many verdicts at once; 0 means twice the workers; on Ray of each node",
     )
     cpu_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
         10.0, description="CPU time of one verdict; past it the response is wrong (limit)"

@@ -42,6 +42,13 @@ def test_the_benchmark_of_scoring_tells_its_ratios():
 
 
 @pytest.mark.drill
+def test_the_benchmark_of_judging_on_ray_tells_its_ratios():
+    found = told("ray_scoring.py", "--rows", "60", "--rounds", "1")
+    assert found["ray_to_here_wall"] > 0 and found["ray_to_here_cpu"] > 0
+    assert found["single_ms_here"] > 0 and 0 < found["single_ms_ray"] < 5000
+
+
+@pytest.mark.drill
 def test_the_benchmark_of_a_training_step_tells_its_ratios():
     found = told("trl_overhead.py", "--rounds", "1", "--steps", "1,2", "--prompts", "1")
     assert [name for name in ("rl_to_trl", "rl_to_bare_loop", "sft_to_bare_loop") if name not in found] == []

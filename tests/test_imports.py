@@ -22,6 +22,7 @@ HEAVY = (
     "starlette",
     "uvicorn",
     "prometheus_client",
+    "ray",
 )
 LIMIT_SECONDS = 0.4
 CASCADE = [sys.executable, "-c", "from cascade_core.cli import main; main()"]

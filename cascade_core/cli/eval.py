@@ -114,7 +114,9 @@ def evaluate(
         asked = _local(model, batch_size)
     folder = output or Path("evals") / _slug(model)
     total = sum(len(exam.tasks) * exam.samples for exam in found)
-    scoring = loaded.scoring.model_copy(update={"workers": workers}) if loaded else Scoring(workers=workers)
+    scoring = loaded.scoring if loaded else Scoring()
+    if workers:
+        scoring = scoring.model_copy(update={"workers": workers})
     judges = [registry().domain(ref.name) for ref in refs.values()]
     resources = chosen(judges, loaded.resources) if loaded else provided(judges, resource)
     with (
