@@ -1,4 +1,4 @@
-"""Levels `easy` and `full`: instructions drawn onto base prompts, and the reference that proves they fit together.
+"""Levels `easy`, `full` and `wide`: instructions drawn onto base prompts, and the reference that proves they fit together.
 
 A task is kept only if its reference, built by the families' edits in the order of their stages, is judged right by the
 verifier; so no task asks for what cannot be done, and every reference scores 1.
@@ -12,23 +12,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from cascade_core.errors import TaskError
 from cascade_core.sources import is_held_out
 from cascade_plugin_if import drafts, prompts
 from cascade_plugin_if.conflicts import agree
-from cascade_plugin_if.draws import DRAWS, EASY
+from cascade_plugin_if.draws import DRAWS as OF_IFEVAL
+from cascade_plugin_if.draws import EASY
 from cascade_plugin_if.instructions import REGISTRY
+from cascade_plugin_if.registry import TRAINING
+from cascade_plugin_if.training.draws import DRAWS as OF_TRAINING
 from cascade_plugin_if.verdict import Call, calls, judge
 
 if TYPE_CHECKING:
     from cascade_plugin_if.generator import Settings
 
 _PATIENCE = 2000
+DRAWS = {**OF_IFEVAL, **OF_TRAINING}
+_FAMILIES = {"easy": EASY, "full": tuple(REGISTRY), "wide": tuple(TRAINING)}
 
 
 def compose(settings: Settings, split: str, seed: int) -> Iterator[Mapping[str, Any]]:
     """Rows in the public form, each prompt once; ends when new prompts become too rare to find."""
     rng = Random(f"if-{settings.level}-{split}-{seed}")
-    families = settings.families or (EASY if settings.level == "easy" else tuple(REGISTRY))
+    families = settings.families or _FAMILIES[settings.level]
     seen: set[str] = set()
     misses = 0
     while misses < _PATIENCE:
@@ -43,7 +49,7 @@ def compose(settings: Settings, split: str, seed: int) -> Iterator[Mapping[str, 
 
 def _row(settings: Settings, families: Sequence[str], rng: Random) -> Mapping[str, Any] | None:
     """A task, or `None` where the instructions drawn do not fit together."""
-    full = settings.level == "full"
+    full = settings.level != "easy"
     base = prompts.draw(rng)
     least, most = settings.bounds
     ids = choose(families, rng.randint(least, most), rng)
@@ -79,6 +85,8 @@ def choose(families: Sequence[str], count: int, rng: Random) -> list[str]:
 def write(asked: Sequence[Call], draft: str, rng: Random) -> str:
     """A draft changed by every family's edit, body first and wrapping last."""
     for call in sorted(asked, key=lambda call: call.instruction.stage):
+        if call.instruction.edit is None:
+            raise TaskError(f"instruction {call.instruction.id!r} is for evaluation only: no task is made of it")
         draft = call.instruction.edit(draft, call.args, rng)
     return draft
 

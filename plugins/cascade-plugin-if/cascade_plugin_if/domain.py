@@ -1,6 +1,6 @@
 """The domain `if`: instruction following. Tasks are prompts with verifiable instructions; rules decide, no model does.
 
-Tasks come from files or hub data sets in the public format of IFEval (`data.py`), or from the generator
+Tasks come from files or hub data sets in the public formats of IFEval, IFBench and IF-RLVR (`data.py`), or from the generator
 (`generator.py`); the verdict is that of `verdict.py`. Options are the fields of `IFDomain`. Importing this module loads
 no verifier and no data library.
 """
@@ -28,8 +28,11 @@ class IFDomain(Domain):
     """Instruction following.
 
     Attributes:
-        data: a JSONL or Parquet file, or the name of a hub data set, in the public format; `""` uses the generator.
+        data: a JSONL or Parquet file, or the name of a hub data set, in the format of IFEval or of IF-RLVR; `""` uses the
+            generator. What IFBench evaluates with is refused.
         eval_data: the same for the benchmark `ifeval`; without it one prompt in five of `data` is held out.
+        ifbench_data: a file or hub data set (`allenai/IFBench_test`) in the same format for the benchmark `ifbench`; its prompts
+            are never trained on.
         on_bad_row: `fail` stops at a row of a file that is broken or has no prompt or instructions, `skip` leaves it out and logs how many.
         generator: settings of the generator, see `generator.Settings`: `level`, `constraints`, `families`, `size`.
         noise: share of the demonstrations that break one of their instructions. A setting for teaching examples: it
@@ -45,6 +48,7 @@ class IFDomain(Domain):
 
     data: str = ""
     eval_data: str = ""
+    ifbench_data: str = ""
     on_bad_row: OnBadRow = "fail"
     generator: Settings = field(default_factory=Settings)
     noise: float = 0.0
@@ -64,13 +68,15 @@ class IFDomain(Domain):
 
     def tasks(self, split: str, seed: int) -> Iterable[Task]:
         """Tasks of the split: of the files in their order, of the generator in an order drawn from the seed."""
-        if split not in ("train", "test"):
-            raise UsageError(f"split must be 'train' or 'test', found {split!r}")
-        if not self.data and not (self.eval_data and split == "test"):
+        files = {"train": self.data, "test": self.eval_data or self.data, "ifbench": self.ifbench_data}
+        if split not in files or (split == "ifbench" and not self.ifbench_data):
+            allowed = "'train', 'test' or 'ifbench'" if self.ifbench_data else "'train' or 'test'"
+            raise UsageError(f"split must be {allowed}, found {split!r}")
+        if not files[split]:
             return generator.tasks(self.generator, split, seed if split == "train" else 0)
         from cascade_plugin_if import data
 
-        return data.tasks(self.data, self.eval_data, split, self.on_bad_row)
+        return data.tasks(self.data, self.eval_data, split, self.on_bad_row, self.ifbench_data)
 
     def open(self, resources: Mapping[str, str]) -> None:
         """Loads the verifier, so that the time this takes is not counted against the first verdict."""
@@ -122,9 +128,12 @@ class IFDomain(Domain):
         return generator.spoilt(task, reference, rng)
 
     def benchmarks(self) -> Sequence[Benchmark]:
-        """The held-out tasks: `ifeval` where `eval_data` names its file, else `test`."""
+        """The held-out tasks, `ifeval` where `eval_data` names its file and else `test`; and `ifbench` where there is its file."""
         from cascade_plugin_if.figures import IFEvalBenchmark
 
         name = "ifeval" if self.eval_data else "test"
         limit = None if self.data or self.eval_data else GENERATED_TEST_TASKS
-        return (IFEvalBenchmark(name, samples=self.eval_samples, limit=self.eval_limit or limit),)
+        held_out = IFEvalBenchmark(name, samples=self.eval_samples, limit=self.eval_limit or limit)
+        if not self.ifbench_data:
+            return (held_out,)
+        return (held_out, IFEvalBenchmark("ifbench", "ifbench", self.eval_samples, limit=self.eval_limit))

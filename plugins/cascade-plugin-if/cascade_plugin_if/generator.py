@@ -1,7 +1,8 @@
 """The generator: tasks of 1 to 10 instructions that do not conflict, each with a reference that follows them all.
 
-Three levels. `tiny` (`tiny.py`) is for a model of half a million parameters; `easy` puts one to three short instructions
-on a base prompt; `full` up to ten of all families. The same settings, split and seed give the same tasks; the test
+Four levels. `tiny` (`tiny.py`) is for a model of half a million parameters; `easy` puts one to three short instructions
+on a base prompt; `full` up to ten of IFEval's 25 families; `wide` up to ten of those and the 29 that IFBench's authors train
+on. What IFBench evaluates with is never drawn. The same settings, split and seed give the same tasks; the test
 split is the same whatever the seed, and shares no prompt with the training split.
 """
 
@@ -17,7 +18,7 @@ from cascade_core import Task
 from cascade_core.errors import UsageError
 from cascade_plugin_if import tiny
 
-LEVELS: Mapping[str, tuple[int, int]] = {"tiny": (1, 10), "easy": (1, 3), "full": (1, 10)}
+LEVELS: Mapping[str, tuple[int, int]] = {"tiny": (1, 10), "easy": (1, 3), "full": (1, 10), "wide": (1, 10)}
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Settings:
     """What the option `generator` says.
 
     Attributes:
-        level: `tiny`, `easy` or `full`.
+        level: `tiny`, `easy`, `full` or `wide`.
         constraints: the least and the most instructions of a task; the default is that of the level, see `LEVELS`.
         families: ids (`keywords:existence`) or groups (`keywords`) to draw from; empty draws from all of the level.
         size: how many tasks of a split; 0 is as many as there are.
@@ -34,7 +35,7 @@ class Settings:
         UsageError: a value is not allowed; names what is.
     """
 
-    level: Literal["tiny", "easy", "full"] = "easy"
+    level: Literal["tiny", "easy", "full", "wide"] = "easy"
     constraints: tuple[int, int] | None = None
     families: tuple[str, ...] = ()
     size: int = 0
@@ -49,7 +50,7 @@ class Settings:
         if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 0:
             raise UsageError(f"domain 'if': generator size must be a whole number of at least 0, found {self.size!r}")
         if self.families:
-            object.__setattr__(self, "families", _families(self.families))
+            object.__setattr__(self, "families", _families(self.families, self.level))
 
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> Settings:
@@ -78,20 +79,26 @@ def _is_range(value: Any) -> bool:
     return all(isinstance(number, int) for number in value) and 1 <= value[0] <= value[1] <= 10
 
 
-def _families(value: Any) -> tuple[str, ...]:
-    """Ids, from ids and groups."""
-    from cascade_plugin_if.instructions import REGISTRY
+def _families(value: Any, level: str) -> tuple[str, ...]:
+    """Ids, from ids and groups of the level."""
+    from cascade_plugin_if.registry import EVALUATION, IFEVAL, TRAINING
 
     if not isinstance(value, list | tuple):
         raise UsageError(f"domain 'if': generator families must be a list of ids or groups, found {value!r}")
+    pool = TRAINING if level == "wide" else IFEVAL
     found: list[str] = []
     for name in value:
-        ids = [id for id in REGISTRY if name in (id, id.split(":")[0])]
+        ids = [id for id in pool if name in (id, id.split(":")[0])]
+        if name in EVALUATION:
+            raise UsageError(
+                f"domain 'if': generator families has {name!r}, which is for evaluation only, as all of IFBench"
+            )
         if not ids:
-            groups = sorted({id.split(":")[0] for id in REGISTRY})
-            near = difflib.get_close_matches(str(name), [*groups, *REGISTRY], n=1)
+            groups = sorted({id.split(":")[0] for id in pool})
+            near = difflib.get_close_matches(str(name), [*groups, *pool], n=1)
             hint = f"nearest is {near[0]!r}" if near else f"groups are {', '.join(groups)}"
-            raise UsageError(f"domain 'if': generator families has {name!r}, which is no id or group of IFEval, {hint}")
+            hint = "which level 'wide' draws from" if name in TRAINING else hint
+            raise UsageError(f"domain 'if': generator families has {name!r}, no id or group of level {level!r}, {hint}")
         found += ids
     return tuple(dict.fromkeys(found))
 

@@ -145,3 +145,18 @@ class Reading:
     def sentence_count(self) -> int:
         """How many sentences a reader finds."""
         return sentences.count(self.prose_lines)
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """The sentences a reader finds, each with its stop."""
+        return sentences.split(self.prose_lines)
+
+    @cached_property
+    def sentence_words(self) -> list[list[str]]:
+        """The words of each sentence that has any: what looks like one may hold HTML tags alone."""
+        return [found for sentence in self.sentences if (found := words.words(sentence))]
+
+    @cached_property
+    def folded_words(self) -> list[str]:
+        """The words of the whole answer, folded."""
+        return [words.fold(word) for word in self.words]

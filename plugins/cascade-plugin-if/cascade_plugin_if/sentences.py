@@ -12,6 +12,7 @@ is one sentence a paragraph. Linear in the length of the text.
 from __future__ import annotations
 
 import bisect
+from collections.abc import Iterator
 
 import regex
 
@@ -48,9 +49,24 @@ _SPAN = regex.compile(r"[\"“”()]")
 
 def count(lines: list[str]) -> int:
     """How many sentences stand in these lines (prose: fenced code is left out by the caller)."""
+    return sum(len(spans) for _, spans in blocks(lines))
+
+
+def split(lines: list[str]) -> list[str]:
+    """The sentences in these lines, each with its stop.
+
+    >>> split(["It rains, e.g. in May. Take care!"])
+    ['It rains, e.g. in May.', 'Take care!']
+    """
+    return [text[start:end].strip() for text, spans in blocks(lines) for start, end in spans]
+
+
+def blocks(lines: list[str]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    """Paragraphs, list items and headings, each as one line of text and where its sentences begin and end."""
     text = "\n".join(lines)
     mixed = text.upper() != text and text.lower() != text
-    return sum(_in_block(block, is_list, mixed) for block, is_list in _blocks(lines))
+    for block, is_list in _blocks(lines):
+        yield block, _in_block(block, is_list, mixed)
 
 
 def _blocks(lines: list[str]) -> list[tuple[str, bool]]:
@@ -71,17 +87,21 @@ def _blocks(lines: list[str]) -> list[tuple[str, bool]]:
     return [(" ".join(part.strip() for part in parts), is_list) for parts, is_list in blocks]
 
 
-def _in_block(text: str, is_list: bool, mixed: bool) -> int:
+def _in_block(text: str, is_list: bool, mixed: bool) -> list[tuple[int, int]]:
     if _STOP.search(text) is None:
-        return int(not is_list and _is_rest(text))
+        return [(0, len(text))] if not is_list and _is_rest(text) else []
     inner = _Spans(text, mixed)
-    found, start, looked, has_words = 0, 0, 0, False
+    found: list[tuple[int, int]] = []
+    start, looked, has_words = 0, 0, False
     for stop in _STOP.finditer(text):
         has_words = has_words or has_word(text[looked : stop.start()])
         looked = stop.end()
         if has_words and not inner.holds(stop.start()) and _ends(text, stop, mixed):
-            found, start, has_words = found + 1, looked, False
-    return found + int((found or not is_list) and _is_rest(text[start:]))
+            found.append((start, looked))
+            start, has_words = looked, False
+    if (found or not is_list) and _is_rest(text[start:]):
+        found.append((start, len(text)))
+    return found
 
 
 def _is_rest(text: str) -> bool:

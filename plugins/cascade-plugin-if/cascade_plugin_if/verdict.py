@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from cascade_core import Score
 from cascade_core.errors import TaskError
-from cascade_plugin_if.instructions import Instruction, lookup
+from cascade_plugin_if.instructions import Instruction
 from cascade_plugin_if.loose import variants
 from cascade_plugin_if.reading import Reading
+from cascade_plugin_if.registry import lookup
 
 
 class Call(NamedTuple):

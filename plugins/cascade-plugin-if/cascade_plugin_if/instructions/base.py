@@ -66,6 +66,22 @@ def whole(least: int) -> Callable[[Any], int]:
     return read
 
 
+def between(least: int, most: int) -> Callable[[Any], int]:
+    """Reads a whole number from `least` to `most`."""
+    any_whole = whole(least)
+
+    def read(value: Any) -> int:
+        try:
+            number = any_whole(value)
+        except ValueError:
+            number = most + 1
+        if number > most:
+            raise ValueError(f"a whole number from {least} to {most}")
+        return number
+
+    return read
+
+
 def text(value: Any) -> str:
     """Reads a text in which there is something to read; it is cleaned as answers are, so that the two can be compared."""
     read = Reading(value if isinstance(value, str) else "")
@@ -80,6 +96,11 @@ def texts(value: Any) -> list[str]:
     if not isinstance(items, list | tuple) or not items:
         raise ValueError("a list of texts that are not blank")
     return [text(item) for item in items]
+
+
+def lone_text(value: Any) -> str:
+    """Reads a text; a list of one text is that text."""
+    return text(value[0] if isinstance(value, list | tuple) and len(value) == 1 else value)
 
 
 def relation(value: Any) -> str:
@@ -107,7 +128,8 @@ class Instruction:
         arguments: every argument; all are needed.
         check: whether a reading of a text that is not blank follows the instruction.
         describe: the instruction as a sentence for the model.
-        edit: changes a draft so that it follows the instruction; used to build references, in the order of `stage`.
+        edit: changes a draft so that it follows the instruction; used to build references, in the order of `stage`. None
+            where the instruction is for evaluation only.
         stage: edits of a low stage write the body, of a high one wrap or rewrite the whole.
         clash: what is wrong with arguments that are each fine, for people; `""` if nothing.
     """
@@ -116,8 +138,8 @@ class Instruction:
     arguments: tuple[Argument, ...]
     check: Callable[[Reading, Args], bool]
     describe: Callable[[Args], str]
-    edit: Callable[[str, Args, Random], str]
-    stage: int
+    edit: Callable[[str, Args, Random], str] | None = None
+    stage: int = 0
     clash: Callable[[Args], str] = lambda args: ""
 
     def read(self, kwargs: Any) -> dict[str, Any]:
