@@ -205,7 +205,8 @@ class RayWorkers(Settings):
     """Judging on a Ray cluster that runs already: processes on every node."""
 
     address: Annotated[str, Field(min_length=1)] = Field(
-        "auto", description="`host:port` of the cluster; auto: `RAY_ADDRESS`, or the cluster that this machine is part of"
+        "auto",
+        description="`host:port` of the cluster; auto: `RAY_ADDRESS`, or the cluster that this machine is part of",
     )
     per_node: Annotated[int, Field(ge=0, le=1024)] = Field(
         0, description="processes on every node that offers CPUs; 0 means one per CPU that it offers"
@@ -223,7 +224,9 @@ def _workers(value: Any) -> Any:
     if value in ("ray", {"ray": None}):
         return {"ray": {}}
     if isinstance(value, str):
-        raise PydanticCustomError("workers", "must be a whole number or ray, found text {shown}", {"shown": repr(value)})
+        raise PydanticCustomError(
+            "workers", "must be a whole number or ray, found text {shown}", {"shown": repr(value)}
+        )
     return value
 
 
