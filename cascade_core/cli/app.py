@@ -22,6 +22,7 @@ from cascade_core.cli import (
     new,
     plan,
     plugins,
+    rehearse,
     report,
     run,
     schema,
@@ -170,6 +171,7 @@ def _root(
 
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
+app.command("rehearse")(rehearse.rehearse)
 app.command("report")(report.report)
 app.command("score")(score.score)
 app.command("serve")(serve.serve)

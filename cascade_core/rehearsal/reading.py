@@ -1,0 +1,161 @@
+"""What the user's model reads: whether its tokenizer has a chat template for these prompts, and whether they fit beside a response.
+
+Lengths are counted on the rows that the run will train on first, against the context of the user's own model and the room that the
+trainer gives a prompt, not against those of the tiny model.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cascade_core.errors import CascadeError, SpecError
+from cascade_core.pretrained import context_of, load_tokenizer
+from cascade_core.rehearsal.checks import Looked
+from cascade_core.rehearsal.findings import Lengths
+from cascade_core.rehearsal.tiny import config_of, source
+from cascade_core.rows import Row
+from cascade_core.settings import Stage
+from cascade_core.template import encode
+
+
+def read(seen: Looked, tiny: Path) -> tuple[dict[str, Lengths], list[str]]:
+    """Lengths of each stage's prompts, and notes; mistakes go to `seen`.
+
+    Args:
+        tiny: the tiny model, which has the user's tokenizer.
+    """
+    tokenizer: Any = load_tokenizer(tiny)
+    tokenizer.model_max_length = sys.maxsize  # it would warn of what is told here
+    notes, found = [], {}
+    for phase, what in _template(seen, tokenizer):
+        if phase == "note":
+            notes.append(what)
+        else:
+            seen.add(phase, what)
+    context = _context(seen, tokenizer)
+    for stage in seen.spec.stages:
+        rows = seen.rows.get(stage.name, [])
+        try:
+            limit = _limit(seen, stage, context)
+            lengths = _lengths(tokenizer, stage, rows, limit) if rows else None
+        except CascadeError as cause:
+            seen.add("model", cause)
+            continue
+        if lengths is not None:
+            found[stage.name] = lengths
+    _benchmarks(seen, tokenizer, context)
+    return found, notes
+
+
+def _template(seen: Looked, tokenizer: Any) -> Iterator[tuple[str, str]]:
+    """What a model without a chat template makes of the prompts."""
+    if tokenizer.chat_template is not None or seen.spec.model.init is not None:
+        return
+    rows = [row for rows in [*seen.rows.values(), *(exam.tasks for exam in seen.exams)] for row in rows]
+    turned = Counter(row["domain"] for row in rows if not isinstance(row["prompt"], str))
+    moded = Counter(row["domain"] for row in rows if row.get("mode"))
+    where = f"the tokenizer of {seen.spec.model.path} has no chat template"
+    cure = "take the instruct model, or put chat_template.jinja into the model's folder"
+    for name in turned:
+        yield "model", f"{where}, and prompts of domain {name!r} are conversations, whose roles it cannot say; {cure}"
+    for name in moded:
+        yield (
+            "model",
+            f"{where}, and tasks of domain {name!r} have a mode (think, no_think), which it cannot say; {cure}",
+        )
+    if not turned and not moded:
+        yield "note", f"{where}: prompts are plain text; if it is meant to be an instruct model, {cure}"
+
+
+def _context(seen: Looked, tokenizer: Any) -> int | None:
+    """The longest text that the user's model reads; a vocabulary that does not hold its tokenizer's words is a mistake."""
+    folder = source(seen.spec.model)
+    if folder is None:
+        assert seen.spec.model.init is not None
+        return seen.spec.model.init.context
+    config = config_of(folder)
+    words = config.get("vocab_size")
+    if isinstance(words, int) and words < len(tokenizer):
+        seen.add(
+            "model",
+            f"the tokenizer of {seen.spec.model.path} has {len(tokenizer)} tokens and its model {words}; resize the model's"
+            " embeddings, or take the tokenizer that belongs to it",
+        )
+    return context_of(config)
+
+
+def _limit(seen: Looked, stage: Stage, context: int | None) -> int | None:
+    """The longest prompt of an rl stage, or the longest demonstration of an sft stage; `None` where nothing limits it.
+
+    Raises:
+        SpecError: no prompt at all fits.
+    """
+    trainer, response = stage.trainer or seen.spec.trainer, stage.rollout.max_response_tokens
+    if stage.kind == "rl" and context is not None and response >= context:
+        raise SpecError(
+            f"stage {stage.name!r}: rollout.max_response_tokens {response} leaves no room for a prompt, the model reads"
+            f" {context} tokens in all; set it well below that, or take a model with a longer context"
+        )
+    room = context
+    if trainer == "openrlhf":
+        from cascade_core.trainers.openrlhf_args import room as room_of
+
+        room = room_of(stage, context)
+    return room if room is None or stage.kind == "sft" else room - response
+
+
+def _lengths(tokenizer: Any, stage: Stage, rows: Sequence[Row], limit: int | None) -> Lengths:
+    """Tokens of the stage's prompts (of an sft stage: of prompt and response).
+
+    Raises:
+        SpecError: some are longer than `limit`.
+        TrainerError: the chat template refuses one.
+    """
+    counted = sorted(((_tokens(tokenizer, stage, row), str(row["id"])) for row in rows), key=lambda one: one[0])
+    over = [one for one in counted if limit is not None and one[0] > limit]
+    if over:
+        longest, task = over[-1]
+        is_own = "data.max_len" in stage.trainer_args
+        cure = "raise trainer_args.data.max_len, or leave them out" if is_own else "leave them out"
+        what = "demonstrations have" if stage.kind == "sft" else "prompts have"
+        cure += "" if stage.kind == "sft" else ", or lower rollout.max_response_tokens"
+        raise SpecError(
+            f"stage {stage.name!r}: {len(over)} of the first {len(rows)} {what} more than the {limit} tokens that there is"
+            f" room for, at most {longest} (task {task!r}); {cure}, or take a model with a longer context"
+        )
+    sizes = [size for size, _ in counted]
+    return Lengths(
+        len(sizes),
+        sizes[(len(sizes) - 1) // 2],
+        sizes[-1],
+        limit,
+        "demonstrations" if stage.kind == "sft" else "prompts",
+    )
+
+
+def _tokens(tokenizer: Any, stage: Stage, row: Row) -> int:
+    prompt = len(encode(tokenizer, row)[0])
+    if stage.kind == "rl":
+        return prompt
+    return prompt + len(tokenizer(row["response"], add_special_tokens=False)["input_ids"]) + 1
+
+
+def _benchmarks(seen: Looked, tokenizer: Any, context: int | None) -> None:
+    for exam in seen.exams:
+        response = exam.sampling.max_response_tokens
+        try:
+            sizes = [(len(encode(tokenizer, row)[0]), str(row["id"])) for row in exam.tasks[:1000]]
+        except CascadeError as cause:
+            seen.add("model", cause)
+            continue
+        longest, task = max(sizes)
+        if context is not None and longest + response > context:
+            seen.add(
+                "model",
+                f"benchmark {exam.name!r}: a prompt of {longest} tokens (task {task!r}) and"
+                f" evaluation.sampling.max_response_tokens {response} exceed the {context} tokens that the model reads; lower it",
+            )
