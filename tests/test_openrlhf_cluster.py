@@ -20,6 +20,7 @@ from cascade_core.trainers import openrlhf_guard as guard
 from cascade_core.trainers.openrlhf_client import Client
 from cascade_core.trainers.openrlhf_cluster import Submission, host, lend, variables
 from cascade_core.trainers.openrlhf_launch import end_earlier, launched, places
+from cascade_core.trainers.openrlhf_stage import _listening
 
 PROGRAM = Path(guard.__file__).with_name("openrlhf_submit.py")
 RAY = "http://127.0.0.1:8265"
@@ -242,6 +243,10 @@ def test_the_service_listens_where_the_cluster_reaches_it() -> None:
     assert host(Engine()) == "127.0.0.1"
     assert host(Engine(ray=RAY)) == "127.0.0.1"
     assert host(Engine(ray=RAY, host="10.1.2.3")) == "10.1.2.3"
+    with pytest.raises(
+        TrainerError, match="engine.host must be a name or address of this machine: nothing can listen at"
+    ):
+        _listening(Engine(ray=RAY, host="203.0.113.7"))
     with pytest.raises(TrainerError, match=r"engine.ray http://no-such-host.invalid:1 cannot be reached from here"):
         host(Engine(ray="http://no-such-host.invalid:1"))
 

@@ -2,7 +2,7 @@
 
 OpenRLHF's requirements rarely go together with anybody else's, so that it may live in an environment of its own on the same machine
 (`engine.python`). That one needs nothing of this project: what the agent is part of, and the one package that it needs, are lent to
-it by a folder with two links. Ray is always started for the stage and ended with it; a Ray that runs already is left alone.
+it by a folder with two links. Ray is started for the stage and ended with it, unless the spec names one that runs already (`openrlhf_cluster.py`).
 """
 
 from __future__ import annotations

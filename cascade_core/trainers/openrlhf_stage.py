@@ -15,6 +15,7 @@ import math
 import re
 import secrets
 import shutil
+import socket
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ from contextlib import closing, contextmanager, suppress
 from uuid import uuid4
 
 from cascade_core import rows as rowfile
-from cascade_core.errors import CheckpointError, TooManyFailures, TrainerError
+from cascade_core.errors import CheckpointError, TooManyFailures, TrainerError, UsageError
 from cascade_core.folder import file_hash, load_json
 from cascade_core.judge import Judge
 from cascade_core.pretrained import load_tokenizer
@@ -161,7 +162,7 @@ class OpenRlhfStage:
             return Rollouts(stage, rows, self.judge, self.journal, rendered, patience, self._say, continued)
 
         service = Service(self.judge.scorer, access=Access(token), rollouts=rollouts, say=self._say)
-        with bound(host(self.engine), 0) as channel, background(service, channel) as address:
+        with _listening(self.engine) as channel, background(service, channel) as address:
             yield address
 
     def _watched(self, running: Running) -> int:
@@ -273,6 +274,20 @@ class OpenRlhfStage:
             + (f": {why}" if why else "")
             + f"; see {self.job.folder / 'train.log'}"
         )
+
+
+def _listening(engine: Engine) -> socket.socket:
+    """A socket where the job reaches it.
+
+    Raises:
+        TrainerError: this machine has no such address.
+    """
+    place = host(engine)
+    try:
+        return bound(place, 0)
+    except UsageError as cause:
+        why = str(cause).partition(";")[0]
+        raise TrainerError(f"engine.host must be a name or address of this machine: {why}") from cause
 
 
 def _stop(why: str) -> TrainerError | TooManyFailures:
