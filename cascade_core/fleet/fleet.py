@@ -127,7 +127,10 @@ class Fleet:
             post = max(self._posts, key=_Post.room)
             if post.room() <= 0 or not (parcels := self._pack(post)):
                 return
-            post.sent.append(post.courier.put.remote(parcels))
+            try:
+                post.sent.append(post.courier.put.remote(parcels))
+            except Exception as cause:  # noqa: BLE001 - the connection itself is gone; whoever submits is not the one to hear of it
+                self._lose(post, line(cause))
 
     def _pack(self, post: _Post) -> list[Parcel]:
         """Takes jobs off the queue for one message."""
