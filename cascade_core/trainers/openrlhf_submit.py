@@ -257,7 +257,7 @@ async def _lacking(job: Job) -> str:
     shown = " + ".join(map(str, each[:16])) + (" + …" if len(each) > 16 else "")
     return (
         f"too few GPUs: the stage asks for {wanted} (engine.nodes × engine.gpus), and Ray at {job.address} has {sum(each)} on"
-        f" {len(alive)} machines ({shown or 'none'})"
+        f" {len(alive)} machine{'' if len(alive) == 1 else 's'} ({shown or 'none'})"
     )
 
 
