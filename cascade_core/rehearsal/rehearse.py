@@ -8,7 +8,6 @@ its own, which is removed if nothing was wrong.
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -147,8 +146,10 @@ class _Trial:
         stages = Stages(seen, small, self.folder / "model", self.folder, scorer, self.say)
         tried = list(stages.train(self.lengths))
         measured = list(stages.measure())
-        with contextlib.suppress(CascadeError):
+        try:
             running.check()
+        except CascadeError as cause:
+            seen.add("stages", cause)
         return self._result(seen, replaced=replaced, domains=domains, stages=tried, benchmarks=measured, is_whole=True)
 
     def _result(self, seen: Looked, **more: object) -> Rehearsal:

@@ -33,7 +33,7 @@ _CLUSTER = {
     "train.partial_rollout_enable": _ONE,
 }
 _REASONS = {**{one.flag: one.reason for one in REPLACEMENTS}, **_CLUSTER}
-_TRL = ("bf16", "bf16_full_eval", "tf32", "use_vllm", "torch_compile", "use_liger_kernel", "gradient_checkpointing")
+_TRL = ("bf16", "bf16_full_eval", "tf32", "use_vllm", "torch_compile", "use_liger_kernel")
 # What belongs to the evaluation's sampler on GPUs: a rehearsal answers a few tasks with transformers.
 _VLLM = ("sampler", "tensor_parallel_size", "vllm_args")
 # Which flags of a trainer cannot stay as they are; of other trainers nothing is known.
