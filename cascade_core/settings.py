@@ -212,6 +212,13 @@ class RayWorkers(Settings):
         0, description="processes on every node that offers CPUs; 0 means one per CPU that it offers"
     )
 
+    @field_validator("address")
+    @classmethod
+    def _joined(cls, value: str) -> str:
+        if not re.fullmatch(r"auto|[^\s/@?#]+:\d{1,5}", value):
+            raise ValueError(f"must be auto or where a Ray cluster is joined, such as head:6379, found {value[:80]!r}")
+        return value
+
 
 class OnRay(Settings):
     """`workers: ray`, or `workers: {ray: {…}}`."""

@@ -2,6 +2,7 @@
 
 import socket
 import sys
+import types
 
 import pytest
 from pydantic import ValidationError
@@ -25,7 +26,22 @@ def test_settings_of_workers_on_ray_survive_json() -> None:
     assert Scoring(**settings.model_dump(mode="json")) == settings
 
 
-@pytest.mark.parametrize("given", ["rax", -1, True, None, 1.5, {"rax": {}}, {"ray": {"per_node": -1}}, {"ray": 3}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "rax",
+        -1,
+        True,
+        None,
+        1.5,
+        {"rax": {}},
+        {"ray": {"per_node": -1}},
+        {"ray": 3},
+        {"ray": {"address": "http://head:8265"}},
+        {"ray": {"address": "local"}},
+        {"ray": {"address": "me:word@head:6379"}},
+    ],
+)
 def test_any_other_workers_are_refused(given: object) -> None:
     with pytest.raises(ValidationError):
         Scoring(workers=given)
@@ -70,6 +86,15 @@ def test_a_node_with_another_version_or_none_is_named_with_both() -> None:
 def test_what_a_node_must_have_is_the_core_and_the_plugins_of_the_domains() -> None:
     refs = [DomainRef("math", {}, "cascade-plugin-math", "0.1.0"), DomainRef("own")]
     assert set(distributions(refs)) == {"cascade-rl", "cascade-plugin-math"}
+
+
+def test_no_ray_is_started_where_the_environment_asks_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = types.ModuleType("ray")
+    ray.is_initialized = lambda: False  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    with pytest.raises(ScoringError, match="RAY_ADDRESS is 'local'"):
+        Scorer({"math": DomainRef("math")}, Scoring(workers="ray"))
 
 
 def test_without_ray_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

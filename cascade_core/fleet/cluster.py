@@ -245,13 +245,14 @@ def _connect(address: str) -> bool:
         ) from cause
     if ray.is_initialized():
         return True
-    if urlsplit(address).scheme in ("http", "https"):
+    named = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
+    if named == "local":
         raise ScoringError(
-            f"scoring.workers.ray.address {address} is where Ray takes jobs, not where it is joined: give host:port or auto"
+            "RAY_ADDRESS is 'local', a Ray that would be started anew: say in it where a cluster is joined"
         )
     held = _handler()
     try:
-        _knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
+        _knock(named)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # tips for those who write programs for Ray
             ray.init(address=address, log_to_driver=False, logging_level="error", configure_logging=False)
