@@ -35,7 +35,7 @@ cascade: .venv/installed  ## the quickstart with one stage more, on programs tha
 	$(BIN)/cascade run examples/cascade.yaml --folder $(CASCADE) --set seed=$(SEED)
 
 test: .venv/installed lint typecheck  ## every test, slow ones too
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 test-fast: .venv/installed  ## the tests that take seconds
 	$(BIN)/python -m pytest -q -m "not slow and not drill"
