@@ -1,5 +1,6 @@
 """A stage as a job of OpenRLHF's: all steps or a reason, nothing left behind, whichever way it ends."""
 
+import asyncio
 import json
 import os
 import random
@@ -224,6 +225,19 @@ def test_a_job_whose_engine_cannot_start_is_not_waited_for(
     monkeypatch.setenv("FAKE_OPENRLHF", "actor ModuleNotFoundError: No module named 'aiohttp'")
     with pytest.raises(TrainerError, match=r"could not start one of its actors .*: No module named 'aiohttp'"):
         train(tmp_path / "stage", engine.model_copy(update={"stall_seconds": 200.0}), scorer)
+    assert alive(pids) == []
+
+
+def test_a_job_whose_service_has_ended_is_ended_too_and_said_so(
+    tmp_path: Path, engine: Engine, scorer: Scorer, pids: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def short(_: object) -> None:
+        await asyncio.sleep(1.0)
+
+    monkeypatch.setattr("cascade_core.serve.listen._Server.main_loop", short)
+    monkeypatch.setenv("FAKE_OPENRLHF", "hang waiting")
+    with pytest.raises(TrainerError, match="was ended, because the service of the stage has ended"):
+        train(tmp_path / "stage", engine, scorer)
     assert alive(pids) == []
 
 

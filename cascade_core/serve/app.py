@@ -77,6 +77,8 @@ class Service:
     needs_batch: frozenset[str] = frozenset()
     rollouts: Callable[[], Rollouts] | None = None
     say: Callable[[str], None] = say
+    is_up: Callable[[], bool] = lambda: True
+    """Whether somebody still listens, where that is a thread of this process."""
 
     def begin(self) -> None:
         """Makes what belongs to the event loop."""

@@ -107,6 +107,7 @@ def background(service: Service, channel: socket.socket, drain: float = 5.0) -> 
     begun = threading.Event()
     server = _server(service, begun.set, drain)
     thread = started(server.run, [[channel]], name="cascade-serve")
+    service.is_up = thread.is_alive
     try:
         while not begun.wait(0.1):
             if not thread.is_alive():

@@ -61,6 +61,7 @@ class OpenRlhfStage:
         self.start = self.told = self._saved = saved_steps(self.places.checkpoints)
         self.numbers: dict[int, dict[str, float]] = {}
         self.recent: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._service: Service | None = None
         self._doomed = math.inf  # since when, on the monotonic clock
         self.bar = Bar(job.folder.name, job.stage.steps, self.start)
         self._prepare()
@@ -161,7 +162,7 @@ class OpenRlhfStage:
             patience = 2 * self.engine.stall_seconds
             return Rollouts(stage, rows, self.judge, self.journal, rendered, patience, self._say, continued)
 
-        service = Service(self.judge.scorer, access=Access(token), rollouts=rollouts, say=self._say)
+        service = self._service = Service(self.judge.scorer, access=Access(token), rollouts=rollouts, say=self._say)
         with _listening(self.engine) as channel, background(service, channel) as address:
             yield address
 
@@ -181,6 +182,11 @@ class OpenRlhfStage:
             if self.journal.stopped:
                 running.end()
                 return 0
+            if self._service is not None and not self._service.is_up():
+                running.end()
+                raise TrainerError(
+                    self._failed("was ended, because the service of the stage has ended; see standard error")
+                )
             if time.monotonic() - self._doomed > _LAST_WORDS_SECONDS:
                 running.end()
                 raise TrainerError(self._failed("could not start one of its actors"))
