@@ -18,6 +18,7 @@ from faulty import faulty_scorer, importable, ref
 from cascade_core.adapters import VerlReward, outgoing, trl, trl_reward, trl_rows, verl_rows
 from cascade_core.domain import Task
 from cascade_core.errors import ContractError, ScoringError, TooManyFailures
+from cascade_core.plugins import registry
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Scoring
 
@@ -34,8 +35,11 @@ def scorer() -> Iterator[Scorer]:
 
 @pytest.fixture(scope="module", autouse=True)
 def installed() -> Iterator[None]:
+    """The extension is there for all tests of this file, whatever was looked up before it, and gone for those after."""
     with importable():
+        registry.cache_clear()
         yield
+    registry.cache_clear()
 
 
 def example(name: str) -> ModuleType:
