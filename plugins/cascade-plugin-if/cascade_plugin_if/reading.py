@@ -16,6 +16,7 @@ from functools import cached_property
 import regex
 
 from cascade_plugin_if import markdown, sentences, words
+from cascade_plugin_if.sentences import Known, Spans
 
 END_TOKENS = (
     "<|im_end|>",
@@ -61,6 +62,12 @@ def clean(text: str) -> str:
     return text
 
 
+def _clean_part(text: str) -> str:
+    """What `clean` makes of a text that was cut out of a cleaned one, perhaps without its asterisks."""
+    text = _without_end_tokens(text)
+    return text if text.isascii() or unicodedata.is_normalized("NFC", text) else clean(text)
+
+
 def beyond_ascii(text: str) -> str:
     """The characters that are not ASCII, in order: mostly few, so that rules about single ones are quickly asked."""
     return "" if text.isascii() else "".join(_BEYOND_ASCII.findall(text))
@@ -85,10 +92,13 @@ class Reading:
 
     Args:
         text: the answer, without its thinking.
+        of: the reading of the whole answer, of which this one is a part: what both need is worked out once.
     """
 
-    def __init__(self, text: str) -> None:
-        whole = clean(text)
+    def __init__(self, text: str, of: Reading | None = None) -> None:
+        whole = clean(text) if of is None else _clean_part(text)
+        self._known_spans: Known = {} if of is None else of._known_spans
+        self._known_words: dict[str, list[str]] = {} if of is None else of._known_words
         self._given = text
         self._whole = whole
         self.text = whole.strip()
@@ -114,7 +124,15 @@ class Reading:
     @cached_property
     def words(self) -> list[str]:
         """The words of the whole answer, code included."""
-        return words.words(self.text)
+        if "<" in self.text:  # a tag may go on in the next line, a word never does
+            return words.words(self.text)
+        return [word for line in self.text.split("\n") for word in self._words_of(line)]
+
+    def _words_of(self, text: str) -> list[str]:
+        found = self._known_words.get(text)
+        if found is None:
+            found = self._known_words[text] = words.words(text)
+        return found
 
     @cached_property
     def lines(self) -> list[str]:
@@ -149,14 +167,26 @@ class Reading:
     @cached_property
     def sentences(self) -> list[str]:
         """The sentences a reader finds, each with its stop."""
-        return sentences.split(self.prose_lines)
+        return sentences.split(self.prose_lines, self._known_spans)
+
+    @cached_property
+    def sentence_blocks(self) -> list[tuple[str, Spans]]:
+        """Paragraphs, list items and headings as one line each, and where their sentences begin and end."""
+        return list(sentences.blocks(self.prose_lines, self._known_spans))
 
     @cached_property
     def sentence_words(self) -> list[list[str]]:
         """The words of each sentence that has any: what looks like one may hold HTML tags alone."""
-        return [found for sentence in self.sentences if (found := words.words(sentence))]
+        return [found for sentence in self.sentences if (found := self._words_of(sentence))]
 
     @cached_property
     def folded_words(self) -> list[str]:
         """The words of the whole answer, folded."""
-        return [words.fold(word) for word in self.words]
+        return words.fold("\n".join(self.words)).split("\n") if self.words else []
+
+    @cached_property
+    def initials(self) -> list[str]:
+        """The first letter or digit of each word, small and without its accent."""
+        if self.text.isascii():
+            return [word[0] for word in self.folded_words]
+        return [words.initial(word) for word in self.words]

@@ -52,21 +52,30 @@ def count(lines: list[str]) -> int:
     return sum(len(spans) for _, spans in blocks(lines))
 
 
-def split(lines: list[str]) -> list[str]:
+Spans = list[tuple[int, int]]
+Known = dict[tuple[str, bool, bool], Spans]
+"""Blocks that were cut before, as in another reading of the same answer: their spans by the block and how it is read."""
+
+
+def split(lines: list[str], known: Known | None = None) -> list[str]:
     """The sentences in these lines, each with its stop.
 
     >>> split(["It rains, e.g. in May. Take care!"])
     ['It rains, e.g. in May.', 'Take care!']
     """
-    return [text[start:end].strip() for text, spans in blocks(lines) for start, end in spans]
+    return [text[start:end].strip() for text, spans in blocks(lines, known) for start, end in spans]
 
 
-def blocks(lines: list[str]) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+def blocks(lines: list[str], known: Known | None = None) -> Iterator[tuple[str, Spans]]:
     """Paragraphs, list items and headings, each as one line of text and where its sentences begin and end."""
+    known = {} if known is None else known
     text = "\n".join(lines)
     mixed = text.upper() != text and text.lower() != text
     for block, is_list in _blocks(lines):
-        yield block, _in_block(block, is_list, mixed)
+        spans = known.get((block, is_list, mixed))
+        if spans is None:
+            spans = known[block, is_list, mixed] = _in_block(block, is_list, mixed)
+        yield block, spans
 
 
 def _blocks(lines: list[str]) -> list[tuple[str, bool]]:
@@ -74,9 +83,10 @@ def _blocks(lines: list[str]) -> list[tuple[str, bool]]:
     blocks: list[tuple[list[str], bool]] = []
     fresh = True
     for line in lines:
-        if not line.strip() or markdown.is_rule(line):
+        is_plain = line[:1].isalpha()  # no mark of Markdown: most lines
+        if not is_plain and (not line.strip() or markdown.is_rule(line)):
             fresh = True
-        elif markdown.is_item(line) or markdown.is_heading(line):
+        elif not is_plain and (markdown.is_item(line) or markdown.is_heading(line)):
             blocks.append(([markdown.LEADING_MARKS.sub("", line)], True))
             fresh = markdown.is_heading(line)
         elif fresh:
@@ -87,11 +97,11 @@ def _blocks(lines: list[str]) -> list[tuple[str, bool]]:
     return [(" ".join(part.strip() for part in parts), is_list) for parts, is_list in blocks]
 
 
-def _in_block(text: str, is_list: bool, mixed: bool) -> list[tuple[int, int]]:
+def _in_block(text: str, is_list: bool, mixed: bool) -> Spans:
     if _STOP.search(text) is None:
         return [(0, len(text))] if not is_list and _is_rest(text) else []
     inner = _Spans(text, mixed)
-    found: list[tuple[int, int]] = []
+    found: Spans = []
     start, looked, has_words = 0, 0, False
     for stop in _STOP.finditer(text):
         has_words = has_words or has_word(text[looked : stop.start()])

@@ -95,6 +95,6 @@ def judge(asked: Sequence[Call], text: str) -> Verdict:
     ids = tuple([call.instruction.id for call in asked])
     strict = loose = tuple([call.holds(whole) for call in asked])
     if not all(strict) and not whole.is_blank:
-        readings = [Reading(variant) for variant in variants(whole.text)[1:]]
+        readings = [Reading(variant, whole) for variant in variants(whole.text)[1:]]
         loose = tuple([held or any(map(call.holds, readings)) for call, held in zip(asked, strict, strict=True)])
     return Verdict(ids, strict, loose)

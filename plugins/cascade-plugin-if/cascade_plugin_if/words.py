@@ -13,6 +13,7 @@ the standard library, eight times as fast, that finds the same words.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -50,7 +51,7 @@ _TAG = regex.compile(
     r"</?(?:a|b|i|u|p|s|em|br|hr|h[1-6]|li|ol|ul|td|th|tr|div|sub|sup|code|mark|span|table|strong)(?:\s[^<>]{0,300})?/?>",
     regex.IGNORECASE,
 )
-_FACE_MARKS = (":", ";", "=", "xD", "XD", "<3")  # one of them is in every face
+_FACE_MARK = re.compile(r"[:;=]['\-DPpOoXx3]|[xX]D|<3")  # one of them is in every face
 _FACE = regex.compile(r"(?<!\S)(?:[:;=]['\-]?[DPpOoXx3]|[xX]D|<3)(?!\w)")
 _LIST_NUMBER = regex.compile(r"\n[ \t>]*+\d{1,3}[.)](?=[ \t])")
 _LINK_TARGET = regex.compile(r"(?<=\])\((?:https?://|www\.|/|#)[^()\s]*+\)")
@@ -67,8 +68,12 @@ def words(text: str) -> list[str]:
     >>> words("I don't know: 3.5 state-of-the-art things - or 1,250.")
     ['I', "don't", 'know', '3.5', 'state-of-the-art', 'things', 'or', '1,250']
     """
-    text = _TAG.sub(" ", _LINK_TARGET.sub("", _unnumbered(text)))
-    if any(mark in text for mark in _FACE_MARKS):
+    text = _unnumbered(text)
+    if "](" in text:
+        text = _LINK_TARGET.sub("", text)
+    if "<" in text:
+        text = _TAG.sub(" ", text)
+    if _FACE_MARK.search(text):
         text = _FACE.sub(" ", text)
     plain = _in_ascii(text)
     if plain is text:
@@ -98,12 +103,22 @@ def has_word(text: str) -> bool:
     return _word(text).search(text) is not None
 
 
+def initial(word: str) -> str:
+    """The first letter or digit of a word, small and without its accent."""
+    first = word[:1]
+    if first.isascii() and word[1:2] < "\u0300":
+        return first.lower()
+    return unicodedata.normalize("NFKD", word[:2].casefold())[:1]
+
+
 def _word(text: str) -> re.Pattern[str] | regex.Pattern[str]:
     return _ASCII_WORD if text.isascii() else _WORD
 
 
 def _unnumbered(text: str) -> str:
     """The text without the numbers of an ordered list; a line end stands before it."""
+    if "\n" not in text and not text.lstrip(" \t>")[:1].isdigit():
+        return text
     return str(_LIST_NUMBER.sub("\n", "\n" + text))
 
 

@@ -10,6 +10,7 @@ from cascade_plugin_if import languages, markdown, reading, words
 from cascade_plugin_if.draws import DRAWS
 from cascade_plugin_if.instructions import REGISTRY, cases, keywords
 from cascade_plugin_if.instructions.content import _marker
+from cascade_plugin_if.loose import variants
 from cascade_plugin_if.prompts import Base
 from cascade_plugin_if.reading import Reading, clean
 from cascade_plugin_if.verdict import calls, judge
@@ -38,7 +39,7 @@ def test_an_ascii_text_has_the_words_that_any_text_has(text: str) -> None:
 @given(ASCII)
 @MANY
 def test_a_face_holds_one_of_its_marks(text: str) -> None:
-    assert words._FACE.search(text) is None or any(mark in text for mark in words._FACE_MARKS)
+    assert words._FACE.search(text) is None or words._FACE_MARK.search(text) is not None
 
 
 @given(ASCII)
@@ -171,6 +172,38 @@ def plainly(text: str, marker: str) -> bool:
 def test_postscripts_read_from_the_end_are_those_read_from_the_front(text: str) -> None:
     asked = calls({"instruction_id_list": ["detectable_content:postscript"], "kwargs": [{"postscript_marker": "P.S."}]})
     assert judge(asked, text).strict[0] == plainly(text, "P.S.")
+
+
+@given(ANY)
+@MANY
+@example("e*\u0301 a*b\nx</s>\ny *z*")
+def test_a_part_of_an_answer_is_read_as_it_is_read_alone(text: str) -> None:
+    whole = Reading(text)
+    for name in ("words", "sentence_words"):  # filled before the parts ask
+        getattr(whole, name)
+    for variant in variants(whole.text):
+        part, alone = Reading(variant, whole), Reading(variant)
+        for name in (
+            "text",
+            "exact",
+            "is_blank",
+            "words",
+            "folded_words",
+            "initials",
+            "sentences",
+            "sentence_words",
+            "sentence_count",
+        ):
+            assert getattr(part, name) == getattr(alone, name), name
+
+
+@given(ANY)
+@MANY
+def test_the_words_of_a_text_are_those_of_its_lines(text: str) -> None:
+    read = Reading(text)
+    assert read.words == words.words(read.text)
+    assert read.folded_words == [words.fold(word) for word in read.words]
+    assert read.initials == [words.initial(word) for word in read.words]
 
 
 @given(ANY, st.lists(st.sampled_from(sorted(REGISTRY)), min_size=2, max_size=4), st.integers(0, 3))

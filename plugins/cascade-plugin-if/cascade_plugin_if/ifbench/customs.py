@@ -10,11 +10,10 @@ import regex
 
 from cascade_plugin_if import markdown
 from cascade_plugin_if.ifbench.places import CAPITALS, COUNTRIES
-from cascade_plugin_if.ifbench.sequences import initial
 from cascade_plugin_if.ifbench.spellings import plain
 from cascade_plugin_if.instructions.base import Args, Instruction
 from cascade_plugin_if.reading import Reading
-from cascade_plugin_if.words import has_word, words
+from cascade_plugin_if.words import has_word, initial, words
 
 MULTIPLES = [str(number) for number in range(14, 50, 7)]
 QUESTIONS, CHOICES = 4, "abcde"

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import regex
 
-from cascade_plugin_if import sentences
 from cascade_plugin_if.ifbench.english import MINOR
 from cascade_plugin_if.instructions.base import Args, Argument, Instruction, text
 from cascade_plugin_if.reading import Reading
@@ -125,7 +124,7 @@ def _lines(reading: Reading, args: Args) -> bool:
 def _emoji(reading: Reading, args: Args) -> bool:
     """An emoji before or behind the stop of every sentence."""
     found = False
-    for block, spans in sentences.blocks(reading.prose_lines):
+    for block, spans in reading.sentence_blocks:
         for start, end in spans:
             found = True
             if not (_EMOJI_LAST.search(block, max(start, end - 60), end) or _EMOJI_FIRST.match(block, end)):

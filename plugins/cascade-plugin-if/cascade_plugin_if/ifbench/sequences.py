@@ -6,19 +6,13 @@ import functools
 import itertools
 from collections.abc import Sequence
 
-from cascade_plugin_if.ifbench.spellings import plain
 from cascade_plugin_if.instructions.base import Args, Argument, Instruction, counted, lone_text, whole
 from cascade_plugin_if.instructions.keywords import occurrences
 from cascade_plugin_if.reading import Reading
-from cascade_plugin_if.words import fold, words
+from cascade_plugin_if.words import fold, initial, words
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _NEXT = dict(zip(_ALPHABET, _ALPHABET[1:] + "a", strict=True))
-
-
-def initial(word: str) -> str:
-    """The first letter or digit of a word, small and without its accent."""
-    return plain(word[:2])[:1]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -42,13 +36,13 @@ def stands_in_sentence(reading: Reading, args: Args) -> bool:
 
 
 def _alphabet(reading: Reading, args: Args) -> bool:
-    initials = [initial(word) for word in reading.words]
+    initials = reading.initials
     return len(initials) > 1 and all(_NEXT.get(one) == other for one, other in itertools.pairwise(initials))
 
 
 def _no_consecutive(reading: Reading, args: Args) -> bool:
     """Digits have no first letter."""
-    initials = [initial(word) for word in reading.words]
+    initials = reading.initials
     return bool(initials) and not any(one == other and not one.isdigit() for one, other in itertools.pairwise(initials))
 
 

@@ -43,11 +43,13 @@ def _vowels(reading: Reading, args: Args) -> bool:
 
 
 def _clusters(reading: Reading, args: Args) -> bool:
-    return bool(reading.words) and all(_CLUSTER.search(plain(word)) for word in reading.words)
+    words = reading.folded_words if reading.text.isascii() else map(plain, reading.words)
+    return bool(reading.words) and all(map(_CLUSTER.search, words))
 
 
 def _palindromes(reading: Reading, args: Args) -> bool:
-    return sum(is_palindrome(word, PALINDROME_LENGTH) for word in reading.folded_words) >= PALINDROMES
+    long = [word for word in reading.folded_words if len(word) >= PALINDROME_LENGTH and word[0] == word[-1]]
+    return sum(is_palindrome(word, PALINDROME_LENGTH) for word in long) >= PALINDROMES
 
 
 def is_palindrome(word: str, least: int) -> bool:

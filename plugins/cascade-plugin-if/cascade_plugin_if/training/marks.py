@@ -9,10 +9,9 @@ from random import Random
 import regex
 
 from cascade_plugin_if import drafts
-from cascade_plugin_if.ifbench.sequences import initial
 from cascade_plugin_if.instructions.base import Args, Argument, Instruction, counted, holds, relation, whole
 from cascade_plugin_if.reading import Reading
-from cascade_plugin_if.words import fold, words
+from cascade_plugin_if.words import fold, initial, words
 
 _DOT = regex.compile(r"[.…。．｡․‥]")
 _EXCLAMATION = regex.compile(r"[!！¡‼⁉❗❕﹗]")
@@ -48,7 +47,7 @@ def _unique(reading: Reading, args: Args) -> bool:
 
 def _no_neighbours(reading: Reading, args: Args) -> bool:
     """No word begins with the letter after that of the word before; capitals and accents make no difference."""
-    initials = [initial(word) for word in reading.words]
+    initials = reading.initials
     return bool(initials) and not any(map(_are_neighbours, initials, initials[1:]))
 
 
