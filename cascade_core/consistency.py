@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cascade_core.nearest import suggestion
+from cascade_core.vllm_sampling import OURS, chosen
 
 if TYPE_CHECKING:
     from cascade_core.settings import Spec, Stage
@@ -36,6 +37,7 @@ def problems(spec: Spec) -> Iterator[Problem]:
             yield from _lengths(spec, stage, where)
     yield from _engine(spec)
     yield from _evaluation(spec)
+    yield from _sampler(spec)
 
 
 def _names(spec: Spec) -> Iterator[Problem]:
@@ -114,6 +116,28 @@ def _engine(spec: Spec) -> Iterator[Problem]:
         )
     if engine.host is not None and engine.ray is None:
         yield ("engine", "host"), "belongs to engine.ray; a stage on this machine is reached at 127.0.0.1"
+
+
+def _sampler(spec: Spec) -> Iterator[Problem]:
+    settings = spec.evaluation
+    found = chosen(spec)
+    if found is None:
+        for key in ("tensor_parallel_size", "vllm_args"):
+            if key in settings.model_fields_set:
+                yield (
+                    ("evaluation", key),
+                    "is a setting of the sampler vllm, and the sampler is transformers; set evaluation.sampler",
+                )
+        return
+    for name in OURS:
+        if name in settings.vllm_args:
+            yield ("evaluation", "vllm_args", name), f"{name!r} follows from the spec, and cannot be set"
+    gpus = spec.engine.gpus
+    if found.ray and not spec.engine.ray:
+        yield (
+            ("evaluation", "tensor_parallel_size"),
+            f"must be at most engine.gpus ({gpus}) without a Ray cluster (engine.ray), found {found.tensor_parallel_size}",
+        )
 
 
 def _evaluation(spec: Spec) -> Iterator[Problem]:

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from cascade_core import rows as rowfile
+from cascade_core.completions import Key
 from cascade_core.conversation import converses
-from cascade_core.domain import Benchmark, Domain, Estimate
+from cascade_core.domain import Benchmark, Domain, Estimate, Score
 from cascade_core.errors import CascadeError, PluginBroken, SpecError, TooManyFailures
 from cascade_core.estimates import counts, paired
 from cascade_core.prompts import prompt_key
 from cascade_core.rows import Row, score_json, task_row
 from cascade_core.sampling import Sample
-from cascade_core.scoring import Scorer
+from cascade_core.scoring import Handed, Scorer
 from cascade_core.settings import Evaluation, Sampling
 
 # A benchmark over an endless generator must say how many tasks it means.
@@ -37,6 +38,14 @@ class Sampler(Protocol):
 
     def sample(self, prompts: Sequence[Row], samples: int, sampling: Sampling, seed: int) -> list[list[Sample]]:
         """`samples` responses to each prompt."""
+
+
+@runtime_checkable
+class Streamer(Protocol):
+    """Whatever has a model's responses one by one, each as soon as it has ended; it knows its seed."""
+
+    def stream(self, exam: Exam, keys: Sequence[Key]) -> Iterator[tuple[Key, Sample]]:
+        """The responses with these keys, in any order."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,11 @@ class Exam:
         """SHA-256 of tasks, samples and sampling: what must not change inside a run."""
         whole = [list(self.tasks), self.samples, self.sampling.model_dump()]
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def keys(self) -> list[Key]:
+        """The keys of all responses, in the order of the tasks."""
+        return [(row["id"], sample) for row in self.tasks for sample in range(self.samples)]
 
 
 def exams(domains: Mapping[str, Domain], settings: Evaluation) -> list[Exam]:
@@ -106,26 +120,24 @@ def held_out(found: Iterable[Exam]) -> frozenset[str]:
     return frozenset(prompt_key(row["prompt"]) for exam in found for row in exam.tasks)
 
 
-def take(exam: Exam, sampler: Sampler, scorer: Scorer, path: Path, *, seed: int, max_error_rate: float) -> None:
-    """Samples and scores one benchmark and writes its rows to `path`.
+def take(
+    exam: Exam, sampler: Sampler | Streamer, scorer: Scorer, path: Path, *, seed: int, max_error_rate: float
+) -> None:
+    """Samples and scores one benchmark and writes its rows to `path`; what a `Streamer` has is judged as it comes.
 
     Raises:
         TooManyFailures: more samples than allowed could not be judged; only they are written, to `*.failed.jsonl`.
     """
-    drawn = sampler.sample(exam.tasks, exam.samples, exam.sampling, seed)
-    rows = [
-        {
-            **task,
-            "response": one.text,
-            "prefill": one.prefill,
-            "truncated": one.truncated,
-            "tokens": one.tokens,
-            "sample": index,
-        }
-        for task, samples in zip(exam.tasks, drawn, strict=True)
-        for index, one in enumerate(samples)
-    ]
-    scores = scorer.score(rows)
+    if isinstance(sampler, Streamer):
+        rows, scores = _streamed(exam, sampler, scorer)
+    else:
+        drawn = sampler.sample(exam.tasks, exam.samples, exam.sampling, seed)
+        rows = [
+            _row(task, index, one)
+            for task, samples in zip(exam.tasks, drawn, strict=True)
+            for index, one in enumerate(samples)
+        ]
+        scores = scorer.score(rows)
     judged = [{**row, "score": score_json(score)} for row, score in zip(rows, scores, strict=True)]
     failed = [score for score in scores if score.error]
     kept = path.with_suffix(".failed.jsonl")
@@ -137,6 +149,29 @@ def take(exam: Exam, sampler: Sampler, scorer: Scorer, path: Path, *, seed: int,
         )
     rowfile.write(path, judged)
     kept.unlink(missing_ok=True)
+
+
+def _streamed(exam: Exam, sampler: Streamer, scorer: Scorer) -> tuple[list[Row], list[Score]]:
+    """All rows in the order of the tasks, and their scores."""
+    tasks = {task["id"]: task for task in exam.tasks}
+    found: dict[Key, Row] = {}
+    handed: Handed = {}
+    for key, one in sampler.stream(exam, exam.keys):
+        found[key] = _row(tasks[key[0]], key[1], one)
+        scorer.hand_over(found[key], handed)
+    rows = [found[key] for key in exam.keys]
+    return rows, [verdict.score for verdict in scorer.verdicts(rows, handed)]
+
+
+def _row(task: Row, index: int, one: Sample) -> Row:
+    return {
+        **task,
+        "response": one.text,
+        "prefill": one.prefill,
+        "truncated": one.truncated,
+        "tokens": one.tokens,
+        "sample": index,
+    }
 
 
 def _summarised(exam: Exam, rows: Sequence[Row]) -> Mapping[str, Estimate]:

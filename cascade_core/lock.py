@@ -25,6 +25,7 @@ from cascade_core.folder import file_hash
 from cascade_core.plugins import Registry
 from cascade_core.provision import Provision
 from cascade_core.settings import Spec
+from cascade_core.vllm_sampling import pinned
 
 # How many processes judge, how long an unjudged sample is waited for, and how many of those are borne: of no effect on
 # what is judged. Not so `evaluation.batch_size`: what a prompt is given depends on the prompts beside it.
@@ -62,6 +63,9 @@ def pinned_spec(spec: Spec) -> dict[str, Any]:
     whole = spec.model_dump(mode="json", exclude={"trackers"})
     whole.pop("resources")
     whole.pop("engine")  # what of it matters is among the trainer's flags
+    # How vLLM is spread out, and what it holds at once, may have to change for a run to go on.
+    whole["evaluation"].pop("tensor_parallel_size")
+    whole["evaluation"]["vllm_args"] = pinned(whole["evaluation"]["vllm_args"])
     for section, key in FREE:
         whole[section].pop(key, None)
     return whole

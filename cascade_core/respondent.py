@@ -1,4 +1,5 @@
-"""Who answers the tasks of a benchmark: a model behind an endpoint (`Served`), or one in a folder on this machine (`Local`).
+"""Who answers the tasks of a benchmark: a model behind an endpoint (`Served`), or one in a folder on this machine (`Local`, and
+`LocalVllm` where vLLM samples).
 
 Both are asked for what is missing and hand over each response as it comes; a request that failed is handed over as its
 cause. Keeping, judging and counting are `assessment.py`'s.
@@ -9,15 +10,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cascade_core.answer import Reply
 from cascade_core.completions import Key
 from cascade_core.endpoint import Client, Endpoint
 from cascade_core.evaluate import Exam, Sampler
 from cascade_core.rows import Row
+from cascade_core.sampling import Sample
+from cascade_core.vllm_sampling import Vllm
+
+if TYPE_CHECKING:
+    from cascade_core.vllm_sampling.sampler import VllmSampler
 
 Keep = Callable[[Key, Row], None]
 Fail = Callable[[Key, str, bool], None]
@@ -102,8 +110,48 @@ class Local:
             for row, samples in zip(tasks, drawn, strict=True):
                 for sample, one in enumerate(samples):
                     if (row["id"], sample) in mine:
-                        told = asdict(one)
-                        keep((row["id"], sample), {"response": told.pop("text"), **told})
+                        keep((row["id"], sample), _sampled(one))
+
+
+class LocalVllm:
+    """A model in a folder, sampled by vLLM in a process of its own, which is started when something is missing; a context manager.
+
+    Args:
+        folder: of the evaluation; the sampler's own is inside.
+        exams: all that will be asked for.
+        seed: of the evaluation.
+    """
+
+    def __init__(self, vllm: Vllm, model: Path, folder: Path, exams: Sequence[Exam], seed: int) -> None:
+        self._vllm, self._model, self._folder, self._exams, self._seed = vllm, model, folder, exams, seed
+        self._open = ExitStack()
+        self._sampler: VllmSampler | None = None
+
+    def __enter__(self) -> LocalVllm:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.__exit__(kind, error, trace)
+
+    def pins(self) -> dict[str, Any]:
+        """The files of the model, and who samples."""
+        from cascade_core.folder import model_fingerprint
+
+        return {"model": str(self._model), "weights": model_fingerprint(self._model), "sampler": "vllm"}
+
+    def answer(self, exam: Exam, missing: Sequence[Key], seed: int, keep: Keep, fail: Fail) -> None:
+        """Every sample is a request of its own, with its own seed: `seed_of`."""
+        from cascade_core.vllm_sampling.sampler import VllmSampler
+
+        if self._sampler is None:
+            place, log = self._folder / "sampling", self._folder / "vllm.log"
+            self._sampler = self._open.enter_context(
+                VllmSampler(self._vllm, self._model, place, log, self._exams, self._seed)
+            )
+        for key, one in self._sampler.stream(exam, missing):
+            keep(key, _sampled(one))
 
 
 def seed_of(seed: int, key: Key) -> int:
@@ -116,6 +164,12 @@ def _chunks(exam: Exam, batch_size: int) -> Iterator[Sequence[Row]]:
     size = max(1, _BATCHES_AT_ONCE * batch_size // exam.samples)
     for start in range(0, len(exam.tasks), size):
         yield exam.tasks[start : start + size]
+
+
+def _sampled(one: Sample) -> Row:
+    """A sample as the fields of a row."""
+    told = asdict(one)
+    return {"response": told.pop("text"), **told}
 
 
 def _kept(reply: Reply) -> Row:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from cascade_core import evaluate, lock, provision, rows
+from cascade_core import evaluate, lock, provision, rows, vllm_sampling
 from cascade_core.errors import RunChanged, ScoringError, TrainerError
 from cascade_core.events import Events
 from cascade_core.folder import (
@@ -40,6 +40,7 @@ from cascade_core.tracking import Tracking
 from cascade_core.trainers import Job, Trainer, trainer_of
 
 Say = Callable[[str], None]
+SAMPLING = "sampling"  # in a stage's folder, while it is measured
 
 
 def run(spec: Spec, folder: Path, *, say: Say = print) -> Path:
@@ -86,6 +87,28 @@ def _open(folder: Path, prepared: Prepared) -> None:
     # Without trackers: they are no part of what is done, and may be others, or none, whenever the command is given.
     rows.write_text(folder / "spec.yaml", dump(prepared.spec, without=("trackers",)))
     rows.write_json(path, prepared.lock)
+
+
+@contextmanager
+def _sampler(
+    spec: Spec, stage: StageFolder, model: Path, left: Sequence[evaluate.Exam]
+) -> Iterator[evaluate.Sampler | evaluate.Streamer | None]:
+    """Whoever samples the exams that are left, as the spec says; nobody where none is."""
+    settings, vllm = spec.evaluation, vllm_sampling.chosen(spec)
+    if not left:
+        yield None
+    elif vllm is None:
+        from cascade_core.sampling import LocalSampler
+
+        yield LocalSampler(model, settings.batch_size)
+    else:
+        from cascade_core.vllm_sampling.sampler import VllmSampler
+
+        with VllmSampler(vllm, model, stage.path / SAMPLING, stage.path / "vllm.log", left, settings.seed) as sampler:
+            for exam in left:  # all at once: vLLM goes on while they are judged, and ends when they are answered
+                sampler.ask(exam, exam.keys)
+            sampler.finish()
+            yield sampler
 
 
 class _Run:
@@ -168,7 +191,8 @@ class _Run:
             seconds["train_seconds"] = self._train(index, stage, setting)
             model = stage.checkpoint
         benchmarks, seconds["eval_seconds"] = self._evaluate(index, stage, model)
-        shutil.rmtree(stage.path / "trainer", ignore_errors=True)
+        for made_on_the_way in ("trainer", SAMPLING):
+            shutil.rmtree(stage.path / made_on_the_way, ignore_errors=True)
         self._emit_once("stage_end", stage.id)
         made = fingerprint(model) if model == stage.checkpoint else model_fingerprint(model)
         rows.write_json(stage.metrics, self._metrics(index, stage, setting, benchmarks, seconds, made))
@@ -249,19 +273,17 @@ class _Run:
 
     def _evaluate(self, index: int, stage: StageFolder, model: Path) -> tuple[dict[str, Any], float]:
         begin = time.monotonic()
-        results, sampler = {}, None
-        settings, rate = self.spec.evaluation, self.spec.scoring.max_error_rate
-        for exam in self.prepared.exams:
-            path = stage.eval_file(exam.name)
-            if not path.exists():
-                if sampler is None:
-                    from cascade_core.sampling import LocalSampler
-
-                    sampler = LocalSampler(model, settings.batch_size)
-                evaluate.take(exam, sampler, self.scorer, path, seed=settings.seed, max_error_rate=rate)
-            before = self.stages[index - 1].eval_file(exam.name) if index else None
-            result = results[exam.name] = evaluate.report(exam, path, before)
-            self._say_result(stage, exam.name, result)
+        results = {}
+        seed, rate = self.spec.evaluation.seed, self.spec.scoring.max_error_rate
+        left = [exam for exam in self.prepared.exams if not stage.eval_file(exam.name).exists()]
+        with _sampler(self.spec, stage, model, left) as sampler:
+            for exam in self.prepared.exams:
+                path = stage.eval_file(exam.name)
+                if sampler is not None and not path.exists():
+                    evaluate.take(exam, sampler, self.scorer, path, seed=seed, max_error_rate=rate)
+                before = self.stages[index - 1].eval_file(exam.name) if index else None
+                result = results[exam.name] = evaluate.report(exam, path, before)
+                self._say_result(stage, exam.name, result)
         return results, time.monotonic() - begin
 
     def _say_result(self, stage: StageFolder, name: str, result: Mapping[str, Any]) -> None:

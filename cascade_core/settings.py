@@ -317,7 +317,18 @@ class Evaluation(Settings):
     )
     limit: Positive | None = Field(None, description="at most so many tasks per benchmark")
     samples: Positive | None = Field(None, description="responses per task; default: the benchmark's own")
-    batch_size: Positive = Field(256, description="responses sampled at once")
+    sampler: Literal["transformers", "vllm"] | None = Field(
+        None,
+        description="who samples: transformers in the run's own process, or vLLM in one of its own, with the interpreter of engine.python; default: vllm where a stage's trainer is openrlhf, else transformers",
+    )
+    batch_size: Positive = Field(256, description="transformers only: responses sampled at once")
+    tensor_parallel_size: Positive | None = Field(
+        None,
+        description="vllm only: GPUs that the model is spread over; default: as many as in the stages' own engines",
+    )
+    vllm_args: dict[str, Any] = Field(
+        {}, description="vllm only: vLLM's own engine arguments, passed through under its own names"
+    )
     seed: Seed = Field(
         0, description="sampling seed; apart from the run's, so that stages and runs meet the same draws"
     )

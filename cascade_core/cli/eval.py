@@ -78,6 +78,16 @@ def evaluate(
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, help="Of a model in a folder: responses at once.")
     ] = 64,
+    vllm: Annotated[
+        str,
+        typer.Option(
+            "--vllm", metavar="PYTHON", help="Of a model in a folder: sample with the vLLM of this interpreter."
+        ),
+    ] = "",
+    tensor_parallel_size: Annotated[
+        int | None,
+        typer.Option("--tensor-parallel-size", min=1, help="With --vllm: GPUs that the model is spread over."),
+    ] = None,
     workers: Annotated[int, typer.Option("--workers", min=0, help="Processes that judge; 0 means one per core.")] = 0,
     max_error_rate: Annotated[
         float, typer.Option("--max-error-rate", min=0, max=1, help="Share of a benchmark's samples that may fail.")
@@ -108,11 +118,18 @@ def evaluate(
     settings = _settings(loaded, benchmark, limit, samples, seed)
     refs = _references(loaded, domain, option, settings)
     found = _exams(refs, settings, {name: value for name, value in given.items() if value is not None})
-    if endpoint:
+    folder = output or Path("evals") / _slug(model)
+    if endpoint and vllm:
+        raise UsageError("--vllm is for a model in a folder; whoever serves one at an --endpoint samples it himself")
+    if tensor_parallel_size is not None and not vllm:
+        raise UsageError("--tensor-parallel-size is for --vllm")
+    asked: Respondent
+    if vllm:
+        asked = _with_vllm(loaded, vllm, tensor_parallel_size, model, folder, found, settings.seed)
+    elif endpoint:
         asked = _served(endpoint, model, _api(api), _key(api_key_env), body, timeout, tries, concurrency)
     else:
         asked = _local(model, batch_size)
-    folder = output or Path("evals") / _slug(model)
     total = sum(len(exam.tasks) * exam.samples for exam in found)
     scoring = loaded.scoring if loaded else Scoring()
     if workers:
@@ -122,6 +139,7 @@ def evaluate(
     with (
         running(resources.values()) as started,
         Scorer(refs, scoring, started.addresses) as scorer,
+        _open(asked),
         _bar(total) as progress,
     ):
         result = assess(found, asked, scorer, folder, seed=settings.seed, progress=progress)
@@ -221,6 +239,29 @@ def _local(model: str, batch_size: int) -> Respondent:
     if not Path(model).is_dir():
         raise UsageError(f"{model!r} is no folder; name the server of a model that is served with --endpoint")
     return Local(local_model(model), batch_size)
+
+
+def _with_vllm(
+    spec: Spec | None, python: str, wide: int | None, model: str, folder: Path, found: Sequence[Exam], seed: int
+) -> Respondent:
+    from cascade_core.prepare import local_model
+    from cascade_core.respondent import LocalVllm
+    from cascade_core.vllm_sampling import Vllm
+
+    if not Path(model).is_dir():
+        raise UsageError(f"{model!r} is no folder, which --vllm samples from")
+    arguments = spec.evaluation.vllm_args if spec else {}
+    wide = wide or (spec.evaluation.tensor_parallel_size if spec else None) or 1
+    made = Vllm(str(Path(python).expanduser()), wide, arguments=arguments)
+    return LocalVllm(made, local_model(model), folder, found, seed)
+
+
+def _open(respondent: Respondent) -> AbstractContextManager[object]:
+    from contextlib import nullcontext
+
+    from cascade_core.respondent import LocalVllm
+
+    return respondent if isinstance(respondent, LocalVllm) else nullcontext()
 
 
 def _api(api: str) -> Literal["chat", "completions"]:

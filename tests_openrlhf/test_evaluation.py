@@ -1,0 +1,165 @@
+"""Sampling with a real vLLM in a process of its own: transformers' texts where nothing is drawn, seeds that hold, nothing left running."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cascade_core.domain import Benchmark
+from cascade_core.evaluate import Exam
+from cascade_core.initial import make
+from cascade_core.pretrained import load_model, quiet_bars
+from cascade_core.sampling import LocalSampler
+from cascade_core.settings import InitModel, Sampling
+from cascade_core.trainers.openrlhf_guard import leftovers
+from cascade_core.vllm_sampling import Vllm
+from cascade_core.vllm_sampling.sampler import VllmSampler
+
+SEED = 3
+WORDS = ("add", "take away", "multiply", "halve")
+
+
+def exam(name, samples, words=WORDS, **sampling):
+    rows = tuple(
+        {"domain": "none", "id": f"{word}-{i}", "prompt": f"{word} {7 * i} and {i}", "answer": None}
+        for word in words
+        for i in range(4)
+    )
+    sampling = Sampling(max_response_tokens=200, **sampling)
+    return Exam(name, Benchmark(name, samples=samples), rows, samples, sampling)
+
+
+GREEDY = exam("none/greedy", 2, temperature=0.0)
+LIKELIEST = exam("none/likeliest", 1, top_k=1)
+DRAWN = exam("none/drawn", 24, temperature=0.8, top_p=0.95, top_k=40)
+EXAMS = (DRAWN, GREEDY, LIKELIEST)
+
+
+def sampler(python, place, *exams):
+    vllm = Vllm(str(python), stall_seconds=240.0)
+    return VllmSampler(vllm, place.parent / "model", place / "sampling", place / "vllm.log", exams, SEED)
+
+
+def main(python, place):
+    """What is killed."""
+    with sampler(python, place, *EXAMS) as found:
+        for one in EXAMS:
+            found.ask(one, one.keys)
+        found.finish()
+        for one in EXAMS:
+            list(found.stream(one, one.keys))
+
+
+def lively(folder):
+    """A model with random weights, so large that the likeliest token changes all the time, and is the end now and then."""
+    import torch
+
+    make(InitModel(hidden_size=128, layers=3, heads=4, context=256), 1, folder)
+    with quiet_bars():
+        model = load_model(folder)
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.mul_(8.0 if weight.dim() > 1 else 1.0)
+        model.save_pretrained(folder)
+
+
+class Killed:
+    """A sampling that was killed after its first answers, and given again."""
+
+    def __init__(self, python, place):
+        self.place = place
+        code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_evaluation as t; from pathlib import Path"
+        code += f"; t.main({str(python)!r}, Path({str(place)!r}))"
+        answers = place / "sampling" / "answers.jsonl"
+        run = subprocess.Popen([sys.executable, "-c", code])
+        end = time.monotonic() + 240
+        while time.monotonic() < end and run.poll() is None and not (answers.exists() and answers.stat().st_size):
+            time.sleep(0.01)
+        token = json.loads((place / "sampling" / "process.json").read_text())["token"]
+        self.were = leftovers(token)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        killed = time.monotonic()
+        while time.monotonic() < killed + 60 and leftovers(token):
+            time.sleep(0.1)
+        self.are = leftovers(token)
+        lines = [json.loads(line) for line in answers.read_bytes().split(b"\n")[:-1]]
+        self.before = {tuple(line["key"]): len(line["tokens"]) for line in lines}
+        with sampler(python, place, *EXAMS) as found:
+            self.kept = dict(found._found)
+            self.found = {one.name: dict(found.stream(one, one.keys)) for one in EXAMS}
+
+
+@pytest.fixture(scope="module")
+def killed(engine, tmp_path_factory):
+    place = tmp_path_factory.mktemp("killed")
+    lively(place / "model")
+    (place / "run").mkdir()
+    return Killed(engine, place / "run")
+
+
+@pytest.fixture(scope="module")
+def local(killed):
+    return LocalSampler(killed.place.parent / "model", 128)
+
+
+def in_folder(folder):
+    """Processes that name the folder, in their arguments or their environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and any(
+                str(folder) in part for part in (*process.cmdline(), *process.environ().values())
+            ):
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("one", [GREEDY, LIKELIEST], ids=lambda one: one.name)
+def test_where_nothing_is_drawn_vllm_says_what_transformers_say(killed, local, one):
+    said = local.sample(one.tasks, one.samples, one.sampling, SEED)
+    mine = [[killed.found[one.name][row["id"], sample] for sample in range(one.samples)] for row in one.tasks]
+    assert mine == said
+    assert {sample.truncated for samples in said for sample in samples} == {True, False}
+
+
+def test_drawn_responses_differ_and_are_as_long_as_those_of_transformers(killed, local):
+    found = list(killed.found[DRAWN.name].values())
+    assert len({sample.text for sample in found}) > 0.9 * len(found)
+    said = [sample for samples in local.sample(DRAWN.tasks, 8, DRAWN.sampling, SEED) for sample in samples]
+    mean, other = (sum(sample.truncated for sample in some) / len(some) for some in (found, said))
+    assert abs(mean - other) < 4 * (0.25 / len(said)) ** 0.5
+
+
+def test_a_killed_sampling_leaves_no_process_of_vllms(killed):
+    assert len(killed.were) >= 3  # the guard's program, vLLM's engine and its worker
+    assert killed.are == []
+
+
+def test_what_came_before_the_kill_is_kept_and_the_rest_is_sampled(killed):
+    total = sum(len(one.keys) for one in EXAMS)
+    assert 0 < len(killed.before) < total / 2
+    assert {place: sample.tokens for place, sample in killed.kept.items()} == killed.before
+    assert {name: len(found) for name, found in killed.found.items()} == {one.name: len(one.keys) for one in EXAMS}
+
+
+def test_a_response_is_the_same_beside_others(killed, engine, tmp_path):
+    part = exam(DRAWN.name, DRAWN.samples, WORDS[:1], temperature=0.8, top_p=0.95, top_k=40)
+    place = killed.place.parent / "part"
+    with sampler(engine, place, part) as found:
+        again = dict(found.stream(part, part.keys[::3]))
+    same = sum(killed.found[DRAWN.name][key] == sample for key, sample in again.items())
+    assert same >= 0.95 * len(again)  # sums in batches of other sizes round differently
+
+
+def test_vllm_has_ended_with_the_evaluation(killed):
+    assert not (killed.place / "sampling").exists()
+    assert in_folder(killed.place.parent) == []
