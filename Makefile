@@ -55,7 +55,8 @@ PUBLIC_CHECKERS := .venv/public-checkers
 
 $(PUBLIC_CHECKERS)/installed: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(PUBLIC_CHECKERS) \
-	  if-verifiable==0.1.2 lm_eval==0.4.13 langdetect==1.0.9 nltk==3.10.4 immutabledict==4.3.1 six==1.17.0
+	  if-verifiable==0.1.2 lm_eval==0.4.13 langdetect==1.0.9 nltk==3.10.4 immutabledict==4.3.1 six==1.17.0 \
+	  emoji==2.16.0 syllapy==0.8.0 ujson==6.1.0
 	@touch $@
 
 bench-if: $(PUBLIC_CHECKERS)/installed  ## instruction checks beside the public checkers

