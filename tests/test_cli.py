@@ -224,7 +224,7 @@ def test_a_command_that_two_plugins_offer_stops_no_other(publish) -> None:
 
 def test_a_broken_plugin_is_named_when_a_command_is_not_there(publish) -> None:
     publish("cascade-plugin-bad", "raise ValueError('no licence')")
-    assert "cascade-plugin-bad 1.0 (entry point 'bad') is broken" in cascade("rm", status=2).stderr
+    assert "cascade-plugin-bad 1.0 (entry point 'bad') is broken" in cascade("absent", status=2).stderr
 
 
 @pytest.mark.parametrize(
