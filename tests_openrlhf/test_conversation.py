@@ -1,0 +1,73 @@
+"""A domain that answers the model, through OpenRLHF's own loop: turns are sampled, judged and learned from as one sample."""
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXTENSION = Path(__file__).parents[1] / "tests" / "extension"
+SPEC = """
+name: talk
+seed: 1
+trainer: openrlhf
+engine: {{python: {python}, cpu: true, stall_seconds: 400}}
+model: {{init: {{hidden_size: 64, layers: 2, heads: 2, context: 64}}}}
+domains: {{guess: {{largest: 3}}}}
+stages:
+  - name: sft
+    kind: sft
+    trainer: trl
+    domains: guess
+    steps: 60
+    batch_size: 32
+    optim: {{lr: 1e-2, schedule: linear}}
+  - name: rl
+    domains: guess
+    steps: 3
+    micro_batch: 8
+    rollout: {{prompts_per_step: 4, samples_per_prompt: 8, max_response_tokens: 32}}
+    optim: {{lr: 3e-4}}
+scoring: {{workers: 1}}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(engine, tmp_path_factory):
+    """The folder of a run that ended."""
+    place = tmp_path_factory.mktemp("talk")
+    spec, folder = place / "spec.yaml", place / "run"
+    spec.write_text(SPEC.format(python=engine))
+    program = f"import sys; sys.path.insert(0, {str(EXTENSION)!r}); from cascade_core.cli import main; main()"
+    command = [sys.executable, "-c", program, "run", str(spec), "--folder", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rows(run):
+    """Every sample of the stage, step by step."""
+    files = sorted(run.glob("stages/02-rl/rollouts/step-*.jsonl"))
+    return [[json.loads(line) for line in file.read_text("utf-8").splitlines()] for file in files]
+
+
+def test_conversations_of_several_turns_are_judged_as_one_sample_each(rows):
+    assert [len(step) for step in rows] == [32, 32, 32]
+    found = [row for step in rows for row in step]
+    assert not [row for row in found if "error" in row["score"]]
+    turns = [len(row.get("turns", ())) // 2 + 1 for row in found]
+    assert turns == [row["score"]["metrics"]["turns"] for row in found]
+    assert set(turns) <= {1, 2, 3, 4} and statistics.mean(turns) > 1.5
+    hints = {turn["content"] for row in found for turn in row.get("turns", ()) if turn["role"] == "user"}
+    assert {"higher", "lower"} <= hints <= {"higher", "lower", "a number"}
+    assert 0.05 < statistics.mean(row["score"]["value"] for row in found) < 0.98
+
+
+def test_the_trainer_learns_from_the_tokens_that_vllm_sampled_and_from_no_other(run):
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text("utf-8").splitlines()]
+    steps = [event for event in events if event["kind"] == "step" and event["stage"] == "02-rl"]
+    assert [event["step"] for event in steps] == [0, 1, 2]
+    assert all(abs(event["vllm_kl"]) < 5e-3 and 0 < event["grad_norm"] < 1e3 for event in steps)
