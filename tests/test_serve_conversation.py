@@ -73,6 +73,7 @@ def test_the_judge_sees_the_last_turn_and_those_before_it(tmp_path):
         assert "turns" not in first and second["turns"] == said("3", "higher")
         assert (first["prefill"], second["prefill"]) == ("<p>", "<q>")
         assert reply(service, "3") == (200, {"said": None})  # the step is judged
+        assert reply(service, "3", "higher")[1]["field"] == "body.turns"
 
 
 @pytest.mark.parametrize(

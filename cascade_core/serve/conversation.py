@@ -71,6 +71,15 @@ class Talk:
                 raise Refused(f"the service is ending: {cause}", status=503, again=2) from cause
             return {"said": None, "failed": str(cause)}
 
+    async def check(self, row: Row, given: Any) -> None:
+        """Lets turns pass that end with the model's.
+
+        Raises:
+            Refused: these are no turns of such a conversation.
+        """
+        await self.begin()
+        self._turns(row, given, odd=True)
+
     def _read(self, row: Row, said: str) -> dict[str, str]:
         assert self._continued is not None
         text, prefill = self._continued(row, said)

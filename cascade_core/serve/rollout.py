@@ -135,6 +135,7 @@ class Rollouts:
         a_number(request.get("index"), "body.index", 0, self._samples - 1)
         if self.stopped:
             raise Refused(self.stopped, status=409)
+        await self._talk.check(self._row(step, slot), request.get("turns"))
         if step in self._journal.finished:  # it was given up meanwhile, and is told so when it is handed in
             return {"said": None}
         self._open(step)
