@@ -145,6 +145,7 @@ def _words(text: str) -> list[str]:
     return found
 
 
+@functools.cache
 def _kin(target: str) -> frozenset[str]:
     return next((group for group in _KIN if target in group), frozenset((target,)))
 
@@ -154,8 +155,9 @@ def _share(text: str, target: str) -> bool:
     ranks = ranking(text)
     if not ranks:
         return False
-    mine = sum(score for code, score in ranks.items() if code in _kin(target))
-    others = max((score for code, score in ranks.items() if code not in _kin(target)), default=0.0)
+    kin = _kin(target)
+    mine = sum(score for code, score in ranks.items() if code in kin)
+    others = max((score for code, score in ranks.items() if code not in kin), default=0.0)
     return mine >= 0.35 or mine > 0.6 * others
 
 

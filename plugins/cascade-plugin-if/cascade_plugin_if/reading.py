@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cached_property
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
 
 import regex
 
@@ -87,6 +88,28 @@ def _without_end_tokens(text: str) -> str:
     return text[:end]
 
 
+Value = TypeVar("Value")
+
+
+class kept(Generic[Value]):
+    """A property that is worked out once. That of `functools` takes a lock, which costs as much as some checks do."""
+
+    def __init__(self, work_out: Callable[[Any], Value]) -> None:
+        self._work_out = work_out
+        self._name = work_out.__name__
+        self.__doc__ = work_out.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> kept[Value]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+    def __get__(self, instance: object | None, owner: type) -> kept[Value] | Value:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._work_out(instance)
+        return value
+
+
 class Reading:
     """An answer, cleaned; `text` is what the checks look at, `is_blank` says whether there is nothing to read at all.
 
@@ -99,17 +122,18 @@ class Reading:
         whole = clean(text) if of is None else _clean_part(text)
         self._known_spans: Known = {} if of is None else of._known_spans
         self._known_words: dict[str, list[str]] = {} if of is None else of._known_words
+        self._known_trigrams: dict[str, frozenset[str]] = {} if of is None else of._known_trigrams
         self._given = text
         self._whole = whole
         self.text = whole.strip()
-        self.is_blank = _VISIBLE.search(self.text) is None
+        self.is_blank = not self.text[:1].isalnum() and _VISIBLE.search(self.text) is None
 
-    @cached_property
+    @kept
     def beyond_ascii(self) -> str:
         """The characters of the answer that are not ASCII."""
         return beyond_ascii(self.text)
 
-    @cached_property
+    @kept
     def exact(self) -> str:
         """The answer character for character, without what no reader sees at either end."""
         if _is_plain(self._given):
@@ -121,12 +145,19 @@ class Reading:
         first = _FIRST_SEEN.search(text)
         return text[first.start() :] if first else ""
 
-    @cached_property
+    @kept
     def words(self) -> list[str]:
         """The words of the whole answer, code included."""
         if "<" in self.text:  # a tag may go on in the next line, a word never does
             return words.words(self.text)
         return [word for line in self.text.split("\n") for word in self._words_of(line)]
+
+    @kept
+    def opening(self) -> list[str]:
+        """The words of the first line that has any: often enough to see that not all words are as they must be."""
+        if "<" in self.text:
+            return self.words
+        return next(filter(None, map(self._words_of, self.text.split("\n"))), [])
 
     def _words_of(self, text: str) -> list[str]:
         found = self._known_words.get(text)
@@ -134,57 +165,70 @@ class Reading:
             found = self._known_words[text] = words.words(text)
         return found
 
-    @cached_property
+    @kept
     def lines(self) -> list[str]:
         """The lines of the whole answer; the first keeps its indentation."""
         return _BLANK_START.sub("", self._whole).rstrip().split("\n")
 
-    @cached_property
+    @kept
     def prose_lines(self) -> list[str]:
         """The lines outside fenced code; all of them where the whole answer is one fenced block."""
         return markdown.prose_lines(self.lines) if markdown.may_be_fenced(self.text) else self.lines
 
-    @cached_property
+    @kept
     def prose(self) -> str:
         """`prose_lines` as one text."""
         return "\n".join(self.prose_lines)
 
-    @cached_property
+    @kept
     def folded(self) -> str:
         """The whole answer, folded."""
         return words.fold(self.text)
 
-    @cached_property
+    @kept
     def plain(self) -> str:
         """The whole answer without Markdown's marks, folded."""
         return words.fold(markdown.unmarked(self.text))
 
-    @cached_property
+    @kept
     def sentence_count(self) -> int:
         """How many sentences a reader finds."""
         return sentences.count(self.prose_lines)
 
-    @cached_property
+    @kept
     def sentences(self) -> list[str]:
         """The sentences a reader finds, each with its stop."""
         return sentences.split(self.prose_lines, self._known_spans)
 
-    @cached_property
+    @kept
     def sentence_blocks(self) -> list[tuple[str, Spans]]:
         """Paragraphs, list items and headings as one line each, and where their sentences begin and end."""
         return list(sentences.blocks(self.prose_lines, self._known_spans))
 
-    @cached_property
+    @kept
     def sentence_words(self) -> list[list[str]]:
         """The words of each sentence that has any: what looks like one may hold HTML tags alone."""
         return [found for sentence in self.sentences if (found := self._words_of(sentence))]
 
-    @cached_property
+    @kept
     def folded_words(self) -> list[str]:
         """The words of the whole answer, folded."""
         return words.fold("\n".join(self.words)).split("\n") if self.words else []
 
-    @cached_property
+    @kept
+    def trigrams(self) -> frozenset[str]:
+        """Every run of three characters of the answer."""
+        text, found, at = self.text, [], 0
+        while at < len(text):
+            end = text.find("\n", at) + 1 or len(text)
+            part = text[at : end + 2]  # a line, and what a run may reach of the next
+            if part not in self._known_trigrams:
+                self._known_trigrams[part] = frozenset(map("".join, zip(part, part[1:], part[2:], strict=False)))
+            found.append(self._known_trigrams[part])
+            at = end
+        return frozenset().union(*found)
+
+    @kept
     def initials(self) -> list[str]:
         """The first letter or digit of each word, small and without its accent."""
         if self.text.isascii():

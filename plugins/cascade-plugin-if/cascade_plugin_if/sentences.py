@@ -70,7 +70,8 @@ def blocks(lines: list[str], known: Known | None = None) -> Iterator[tuple[str, 
     """Paragraphs, list items and headings, each as one line of text and where its sentences begin and end."""
     known = {} if known is None else known
     text = "\n".join(lines)
-    mixed = text.upper() != text and text.lower() != text
+    is_upper = text.isupper() if text.isascii() else text.upper() == text
+    mixed = not is_upper and text.lower() != text
     for block, is_list in _blocks(lines):
         spans = known.get((block, is_list, mixed))
         if spans is None:
@@ -100,13 +101,13 @@ def _blocks(lines: list[str]) -> list[tuple[str, bool]]:
 def _in_block(text: str, is_list: bool, mixed: bool) -> Spans:
     if _STOP.search(text) is None:
         return [(0, len(text))] if not is_list and _is_rest(text) else []
-    inner = _Spans(text, mixed)
+    inner = _Spans(text, mixed) if '"' in text or "(" in text or "“" in text or "”" in text else None
     found: Spans = []
     start, looked, has_words = 0, 0, False
     for stop in _STOP.finditer(text):
         has_words = has_words or has_word(text[looked : stop.start()])
         looked = stop.end()
-        if has_words and not inner.holds(stop.start()) and _ends(text, stop, mixed):
+        if has_words and not (inner and inner.holds(stop.start())) and _ends(text, stop, mixed):
             found.append((start, looked))
             start, has_words = looked, False
     if (found or not is_list) and _is_rest(text[start:]):

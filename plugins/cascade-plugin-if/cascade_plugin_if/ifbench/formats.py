@@ -117,8 +117,7 @@ def _options(reading: Reading, args: Args) -> bool:
 
 
 def _lines(reading: Reading, args: Args) -> bool:
-    counts = [len(words(line)) for line in reading.lines]
-    return max(counts) == 1
+    return len(reading.opening) == 1 and all(len(words(line)) < 2 for line in reading.lines)
 
 
 def _emoji(reading: Reading, args: Args) -> bool:

@@ -52,19 +52,14 @@ def _three_alike(reading: Reading, args: Args) -> bool:
     return len(set(words)) == len(words)
 
 
-def trigrams(text: str) -> frozenset[str]:
-    """Every run of three characters of a text."""
-    return frozenset(map("".join, zip(text, text[1:], text[2:], strict=False)))
-
-
 @functools.lru_cache(maxsize=64)
 def _trigrams_of_reference(text: str) -> frozenset[str]:
-    return trigrams(text)
+    return Reading(text).trigrams
 
 
 def _overlap(reading: Reading, args: Args) -> bool:
     """The share of the answer's different trigrams of characters that the text has too, as IFBench measures it."""
-    found = trigrams(reading.text)
+    found = reading.trigrams
     if not found:
         return False
     share = 100 * len(found & _trigrams_of_reference(args["reference_text"])) / len(found)

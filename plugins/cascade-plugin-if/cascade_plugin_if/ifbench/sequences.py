@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cascade_plugin_if.instructions.base import Args, Argument, Instruction, counted, lone_text, whole
 from cascade_plugin_if.instructions.keywords import occurrences
@@ -36,14 +36,20 @@ def stands_in_sentence(reading: Reading, args: Args) -> bool:
 
 
 def _alphabet(reading: Reading, args: Args) -> bool:
-    initials = reading.initials
-    return len(initials) > 1 and all(_NEXT.get(one) == other for one, other in itertools.pairwise(initials))
+    return _follow(map(initial, reading.opening)) and len(reading.words) > 1 and _follow(reading.initials)
+
+
+def _follow(initials: Iterable[str]) -> bool:
+    return all(_NEXT.get(one) == other for one, other in itertools.pairwise(initials))
 
 
 def _no_consecutive(reading: Reading, args: Args) -> bool:
     """Digits have no first letter."""
-    initials = reading.initials
-    return bool(initials) and not any(one == other and not one.isdigit() for one, other in itertools.pairwise(initials))
+    return _differ(map(initial, reading.opening)) and bool(reading.words) and _differ(reading.initials)
+
+
+def _differ(initials: Iterable[str]) -> bool:
+    return not any(one == other and not one.isdigit() for one, other in itertools.pairwise(initials))
 
 
 def _last_first(reading: Reading, args: Args) -> bool:
@@ -53,8 +59,12 @@ def _last_first(reading: Reading, args: Args) -> bool:
 
 def _paragraphs(reading: Reading, args: Args) -> bool:
     """Every line with a word is a paragraph; it needs two words to begin and end."""
-    lines = [found for line in reading.prose_lines if (found := words(line))]
-    return bool(lines) and all(len(line) > 1 and fold(line[0]) == fold(line[-1]) for line in lines)
+    is_any = False
+    for line in filter(None, map(words, reading.prose_lines)):
+        is_any = True
+        if len(line) < 2 or fold(line[0]) != fold(line[-1]):
+            return False
+    return is_any
 
 
 def _second(reading: Reading, args: Args) -> bool:

@@ -43,8 +43,11 @@ def _vowels(reading: Reading, args: Args) -> bool:
 
 
 def _clusters(reading: Reading, args: Args) -> bool:
-    words = reading.folded_words if reading.text.isascii() else map(plain, reading.words)
-    return bool(reading.words) and all(map(_CLUSTER.search, words))
+    return _have_clusters(reading.opening) and _have_clusters(reading.words)
+
+
+def _have_clusters(words: list[str]) -> bool:
+    return bool(words) and all(_CLUSTER.search(plain(word)) for word in words)
 
 
 def _palindromes(reading: Reading, args: Args) -> bool:
@@ -59,8 +62,11 @@ def is_palindrome(word: str, least: int) -> bool:
 
 def _primes(reading: Reading, args: Args) -> bool:
     """Apostrophes, hyphens and dots inside a word are no letters."""
-    lengths = {len(_LETTERS.findall(word)) for word in reading.words}
-    return bool(lengths) and all(map(is_prime, lengths))
+    return _are_prime(reading.opening) and _are_prime(reading.words)
+
+
+def _are_prime(words: list[str]) -> bool:
+    return bool(words) and all(is_prime(len(_LETTERS.findall(word))) for word in words)
 
 
 def _verb(reading: Reading, args: Args) -> bool:
@@ -75,11 +81,12 @@ def _repeats(reading: Reading, args: Args) -> bool:
 
 def _syllables(reading: Reading, args: Args) -> bool:
     """Odd and even in turn; a word that is said in two ways may be either."""
-    words = reading.words
-    if len(words) < 2:
-        return False
-    possible = {count % 2 for count in counts(words[0])}
-    for word in words[1:]:
+    return _alternate(reading.opening) and len(reading.words) > 1 and _alternate(reading.words)
+
+
+def _alternate(words: list[str]) -> bool:
+    possible = {0, 1}
+    for word in words:
         possible = {1 - parity for parity in possible} & {count % 2 for count in counts(word)}
         if not possible:
             return False
