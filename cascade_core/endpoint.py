@@ -13,12 +13,12 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from cascade_core.answer import Garbage, Refused, Reply, read_reply
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import httpx2
 
 Api = Literal["chat", "completions"]
+Answer = TypeVar("Answer")
 
 PATHS: dict[str, str] = {"chat": "/chat/completions", "completions": "/completions"}
 PASSING = frozenset({408, 409, 425, 429})
@@ -129,20 +130,39 @@ class Client:
         """One response to the row's prompt, or why there is none."""
         payload = self._endpoint.payload(row, sampling, seed)
         payload["stream"] = False
+        try:
+            return await self.asked(
+                PATHS[self._endpoint.api], payload, lambda body: read_reply(body, self._endpoint.api)
+            )
+        except Refused as refusal:
+            return Reply(error=f"refused: {refusal}", refused=True)
+        except Garbage as garbage:
+            return Reply(error=str(garbage))
+
+    async def asked(self, path: str, payload: Mapping[str, Any], read: Callable[[bytes], Answer]) -> Answer:
+        """What `read` makes of the answer to a request, which is tried again as long as that may help.
+
+        Args:
+            read: raises `Garbage` for a body that is no whole answer (asked again) and `Refused` for one that is final.
+
+        Raises:
+            Refused: the server will not answer this, however often it is asked.
+            Garbage: it did not, in as many tries as there are.
+        """
         body, cause = json.dumps(payload).encode("ascii"), ""
         for number in range(self._endpoint.tries):
             try:
-                return read_reply(await self._ask(body), self._endpoint.api)
+                return read(await self._ask(path, body))
             except Refused as refusal:
-                return Reply(error=self._clean(f"refused: {refusal}"), refused=True)
+                raise Refused(self._clean(str(refusal))) from None
             except Garbage as garbage:
                 cause, wait = self._clean(str(garbage)), garbage.wait_seconds
             if number + 1 < self._endpoint.tries:
                 longest = min(LONGEST_PAUSE_SECONDS, self._endpoint.pause_seconds * 2**number)
                 await asyncio.sleep(max(wait, random.uniform(longest / 2, longest)))
-        return Reply(error=f"no answer in {self._endpoint.tries} tries: {cause}")
+        raise Garbage(f"no answer in {self._endpoint.tries} tries: {cause}")
 
-    async def _ask(self, body: bytes) -> bytes:
+    async def _ask(self, path: str, body: bytes) -> bytes:
         """The body of a good answer.
 
         Raises:
@@ -151,7 +171,7 @@ class Client:
         """
         import httpx2
 
-        url, limit = self._endpoint.url + PATHS[self._endpoint.api], self._endpoint.timeout_seconds
+        url, limit = self._endpoint.url + path, self._endpoint.timeout_seconds
         try:
             async with asyncio.timeout(limit), self._http.stream("POST", url, content=body) as response:
                 content = await _content(response)

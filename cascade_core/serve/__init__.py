@@ -14,6 +14,7 @@
     watch.py     says which domain and task hang
     metrics.py   numbers for Prometheus
     access.py    who may ask
+    answering.py a handler as an endpoint: size limits, refusals, what went wrong
     app.py       the endpoints
     listen.py    the socket, the start and the end of the process
     staged.py    the service of one stage, as a process of its own

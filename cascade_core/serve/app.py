@@ -17,12 +17,13 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -31,7 +32,8 @@ from cascade_core.rows import score_json
 from cascade_core.scoring import Scorer
 from cascade_core.serve import reward
 from cascade_core.serve.access import Access
-from cascade_core.serve.desk import Desk, Held
+from cascade_core.serve.answering import Answering, answered, numbers, outside
+from cascade_core.serve.desk import Desk
 from cascade_core.serve.groups import Groups
 from cascade_core.serve.index import Index
 from cascade_core.serve.inflight import Inflight
@@ -39,9 +41,13 @@ from cascade_core.serve.metrics import Metrics
 from cascade_core.serve.rollout import Rollouts
 from cascade_core.serve.schema import openapi
 from cascade_core.serve.watch import Watch
-from cascade_core.serve.wire import Refused, a_list, a_row, an_object, dump, parse
+from cascade_core.serve.wire import Refused, a_list, a_row, an_object
 
 Handler = Callable[["Service", Any], Awaitable[dict[str, Any]]]
+
+_KNOWN = (
+    "POST /score /rewards /get_reward /slot /reply /sample, GET /stage /slow /domains /health /metrics /openapi.json"
+)
 
 
 def say(line: str) -> None:
@@ -176,68 +182,21 @@ def _stage(service: Service) -> Rollouts:
     return service.stage
 
 
-async def _body(request: Request, held: Held, most: int) -> bytes:
-    """The whole body.
-
-    Raises:
-        Refused: it is too long; status 413.
-    """
-    refusal = Refused(
-        f"the body is longer than {most >> 20} MiB", status=413, field="body", found="more", allowed=f"{most} bytes"
-    )
-    if (
-        request.headers.get("content-length", "0").isdecimal()
-        and int(request.headers.get("content-length", "0")) > most
-    ):
-        raise refusal
-    parts: list[bytes] = []
-    async for chunk in request.stream():
-        held.take(len(chunk))
-        if held.bytes > most:
-            raise refusal
-        parts.append(chunk)
-    return b"".join(parts)
-
-
-def _endpoint(service: Service, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """The handler behind access, size limits and the shape of answers."""
+def _endpoint(service: Service, handler: Handler) -> Answering:
+    """The handler as an endpoint; what it needs of the service is there once its event loop runs."""
 
     async def answer(request: Request) -> Response:
-        status, told, headers = 200, b"", {}
-        try:
-            service.access.check(request.url.path, request.headers)
-            with service.desk.holding() as held:
-                if request.method == "POST":
-                    data = parse(await _body(request, held, service.limits.body_mib * 2**20))
-                else:
-                    data = dict(request.query_params)
-                told = dump(await handler(service, data))
-        except Refused as cause:
-            status, told = cause.status, dump(cause.told)
-            headers = {"retry-after": str(cause.again)} if cause.again else {}
-            if status in (401, 413):
-                headers |= {"connection": "close"} if status == 413 else {"www-authenticate": "Bearer"}
-        except ClientDisconnect:
-            status, told = 400, dump({"error": "the request was not sent to its end"})
-        except Exception as cause:  # noqa: BLE001 - whatever a request brings about must not end the service
-            service.say(f"internal error at {request.url.path}: {type(cause).__name__}: {str(cause)[:300]}")
-            status, told = 500, dump({"error": f"internal error: {type(cause).__name__}"})
-        service.metrics.requests.labels(request.url.path, str(status)).inc()
-        return Response(told, status, headers, media_type="application/json")
+        return await answered(
+            request,
+            partial(handler, service),
+            access=service.access,
+            room=service.desk.room,
+            body_mib=service.limits.body_mib,
+            requests=service.metrics.requests,
+            say=service.say,
+        )
 
     return answer
-
-
-async def _outside(request: Request, cause: Exception) -> Response:
-    """A path or method that there is not."""
-    status = cause.status_code if isinstance(cause, HTTPException) else 500
-    known = "POST /score /rewards /get_reward /slot /reply /sample, GET /stage /slow /domains /health /metrics /openapi.json"
-    what = {
-        404: f"there is no {request.url.path[:80]!r} (there are: {known})",
-        405: f"not with {request.method[:20]} (allowed: {known})",
-    }
-    headers = cause.headers if isinstance(cause, HTTPException) else None
-    return Response(dump({"error": what.get(status, "bad request")}), status, headers, media_type="application/json")
 
 
 def build(service: Service) -> Starlette:
@@ -259,13 +218,6 @@ def build(service: Service) -> Starlette:
             if service.stage is not None:
                 service.stage.close()
 
-    async def metrics(request: Request) -> Response:
-        try:
-            service.access.check(request.url.path, request.headers)
-        except Refused as cause:
-            return Response(dump(cause.told), cause.status, media_type="application/json")
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
-
     posts: dict[str, Handler] = {
         "/score": _score, "/rewards": _rewards, "/get_reward": _get_reward, "/slot": _slot, "/reply": _reply, "/sample": _sample,
     }  # fmt: skip
@@ -273,7 +225,7 @@ def build(service: Service) -> Starlette:
     gets["/openapi.json"] = _openapi
     routes = [Route(path, _endpoint(service, handler), methods=["POST"]) for path, handler in posts.items()]
     routes += [Route(path, _endpoint(service, handler), methods=["GET"]) for path, handler in gets.items()]
-    routes.append(Route("/metrics", metrics, methods=["GET"]))
-    made = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _outside})
+    routes.append(Route("/metrics", numbers(lambda: service.metrics.text(), service.access), methods=["GET"]))
+    made = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: outside(_KNOWN)})
     made.router.redirect_slashes = False  # a redirected POST loses its body with many clients
     return made

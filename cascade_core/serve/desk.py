@@ -8,13 +8,13 @@ domain (`workers`, `concurrency`). What may wait is bounded twice, in rows and i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from cascade_core.domain import Score
 from cascade_core.errors import ScoringError
 from cascade_core.rows import Row
 from cascade_core.scoring import Scorer
+from cascade_core.serve.answering import Room
 from cascade_core.serve.inflight import Entry, Inflight, Key, another_row
 from cascade_core.serve.metrics import Metrics
 from cascade_core.serve.wire import Refused
@@ -32,17 +32,9 @@ class Desk:
         self, scorer: Scorer, inflight: Inflight, metrics: Metrics, *, most_rows: int, most_bytes: int
     ) -> None:
         self.scorer, self.inflight, self.metrics = scorer, inflight, metrics
-        self._most_rows, self._most_bytes, self._bytes = most_rows, most_bytes, 0
-        metrics.watch(lambda: len(inflight), lambda: inflight.kept, lambda: self._bytes)
-
-    @contextmanager
-    def holding(self) -> Iterator[Held]:
-        """Bytes that a request holds while it lasts."""
-        held = Held(self)
-        try:
-            yield held
-        finally:
-            self._bytes -= held.bytes
+        self._most_rows = most_rows
+        self.room = Room(most_bytes, metrics.refused.labels("bytes").inc)
+        metrics.watch(lambda: len(inflight), lambda: inflight.kept, lambda: self.room.bytes)
 
     async def scores(self, rows: Sequence[Row]) -> list[Score]:
         """One verdict for each row.
@@ -101,25 +93,6 @@ class Desk:
         outcome = "failed" if not score.is_judged else "limit" if score.is_limit else "scored"
         self.metrics.verdicts.labels(entry.domain, outcome).inc()
         self.metrics.seconds.labels(entry.domain).observe(self.inflight.clock() - entry.begun)
-
-
-class Held:
-    """Bytes that one request holds."""
-
-    def __init__(self, desk: Desk) -> None:
-        self._desk, self.bytes = desk, 0
-
-    def take(self, count: int) -> None:
-        """So many more.
-
-        Raises:
-            Refused: all requests together hold too many; status 503.
-        """
-        if self._desk._bytes + count > self._desk._most_bytes:
-            self._desk.metrics.refused.labels("bytes").inc()
-            raise Refused("requests of too many bytes are waiting; ask again later", status=503, again=1)
-        self._desk._bytes += count
-        self.bytes += count
 
 
 def closing(cause: ScoringError) -> Refused:

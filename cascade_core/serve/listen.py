@@ -14,7 +14,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -22,6 +22,9 @@ from cascade_core.errors import ResourceError, UsageError
 from cascade_core.serve.access import LOOPBACK
 from cascade_core.serve.app import Service, build
 from cascade_core.threads import started
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
 
 _BACKLOG = 16_384
 
@@ -63,9 +66,9 @@ def is_loopback(host: str) -> bool:
 class _Server(uvicorn.Server):
     """Told when it listens; signals drain it and are not raised again afterwards, since others clean up behind it."""
 
-    def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], ending: Callable[[], None]) -> None:
         super().__init__(config)
-        self._service, self._ready = service, ready
+        self._ready, self._ending = ready, ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -73,7 +76,7 @@ class _Server(uvicorn.Server):
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.drain()
+        self._ending()
         await super().shutdown(sockets)
 
     @contextlib.contextmanager
@@ -98,14 +101,25 @@ def serve(service: Service, channel: socket.socket, ready: Callable[[], None], d
     Args:
         ready: called once, when requests are answered.
     """
-    _server(service, ready, drain).run([channel])
+    listen(build(service), channel, ready, drain, service.drain)
+
+
+def listen(
+    app: Starlette,
+    channel: socket.socket,
+    ready: Callable[[], None],
+    drain: float,
+    ending: Callable[[], None] = lambda: None,
+) -> None:
+    """The same for any application, whoever made it; `ending` is called once, when no new connection is taken any more."""
+    _server(app, ready, drain, ending).run([channel])
 
 
 @contextlib.contextmanager
 def background(service: Service, channel: socket.socket, drain: float = 5.0) -> Iterator[str]:
     """Serves from a thread of this process while the body runs; yields the URL."""
     begun = threading.Event()
-    server = _server(service, begun.set, drain)
+    server = _server(build(service), begun.set, drain, service.drain)
     thread = started(server.run, [[channel]], name="cascade-serve")
     service.is_up = thread.is_alive
     try:
@@ -118,18 +132,18 @@ def background(service: Service, channel: socket.socket, drain: float = 5.0) -> 
         thread.join()
 
 
-def _server(service: Service, ready: Callable[[], None], drain: float) -> _Server:
+def _server(app: Starlette, ready: Callable[[], None], drain: float, ending: Callable[[], None]) -> _Server:
     _open_more_files()
     settings: dict[str, Any] = {"lifespan": "on", "access_log": False, "log_level": "warning", "server_header": False}
     config = uvicorn.Config(
-        build(service),
+        app,
         backlog=_BACKLOG,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=max(1, round(drain)),
         ws="none",
         **settings,
     )
-    return _Server(config, service, ready)
+    return _Server(config, ready, ending)
 
 
 def _open_more_files() -> None:
