@@ -216,7 +216,7 @@ def test_a_job_gets_what_is_nccls_of_our_variables_and_nothing_else(tmp_path: Pa
     base = {"NCCL_DEBUG": "INFO", "AWS_SECRET_ACCESS_KEY": "x", "HF_TOKEN": "y", "PATH": "/bin"}
     found = variables(Engine(ray=RAY), tmp_path, "http://h:1", tmp_path / "token", base)
     assert found["NCCL_DEBUG"] == "INFO" and not {"AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PATH"} & set(found)
-    assert found["PYTHONPATH"] == str(tmp_path)
+    assert found["PYTHONPATH"] == str(tmp_path) and found["RAY_OVERRIDE_JOB_RUNTIME_ENV"] == "1"
 
 
 def test_the_agent_can_be_loaded_from_what_is_lent_alone(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def variables(engine: Engine, lent: Path, address: str, token: Path, base: Mappi
         "PYTHONPATH": str(lent),
         "PYTHONUNBUFFERED": "1",
         "RAY_DEDUP_LOGS": "0",
+        "RAY_OVERRIDE_JOB_RUNTIME_ENV": "1",  # OpenRLHF names some of these itself, and Ray would refuse the two together
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
         "HF_HUB_OFFLINE": "1",
