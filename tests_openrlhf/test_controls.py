@@ -14,7 +14,7 @@ def unsynced(cascade, tmp_path_factory) -> Cascade:
     spec = yaml.load((cascade.folder / "spec.yaml").read_text("utf-8"))
     spec["model"] = str(cascade.stage("sft") / "checkpoint")
     spec["stages"] = [{**stage, "steps": 3, "save_every": 0} for stage in spec["stages"] if stage["name"] == "math"]
-    spec["evaluation"]["limit"] = 1
+    spec["evaluation"] |= {"limit": 1, "sampler": "transformers"}
     with (place / "spec.yaml").open("w", encoding="utf-8") as out:
         yaml.dump(spec, out)
     return finished(place / "spec.yaml", place / "run", CASCADE_OPENRLHF_WITHOUT="openrlhf.utils.distributed_util")

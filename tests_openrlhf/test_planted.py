@@ -37,7 +37,7 @@ stages:
     optim: {lr: 1e-5}
     overlong: mask
 scoring: {workers: 1, max_error_rate: 1}
-evaluation: {sampling: {max_response_tokens: 8}}
+evaluation: {sampler: transformers, sampling: {max_response_tokens: 8}}
 """
 STEPS, SLOTS, SAMPLES = 4, 10, 4
 
@@ -198,7 +198,7 @@ def test_both_trainers_judge_by_the_same_rules(planted, with_trl):
 def shape(folder):
     """Files of a run, without what a trainer keeps for itself and the parts of models and of boards."""
     inner = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
-    left_out = {"trainer", "service.jsonl", "vllm.log", "checkpoint", "tensorboard"}
+    left_out = {"trainer", "command.txt", "service.jsonl", "vllm.log", "checkpoint", "tensorboard"}
     return {str(path) for path in inner if not left_out & set(path.parts)}
 
 
