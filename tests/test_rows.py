@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cascade_core.domain import Response, Score, Task
@@ -50,6 +50,7 @@ SCORES = st.builds(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # a busy machine makes slow examples
 @given(TASKS)
 def test_a_task_survives_as_a_row(task):
     row = json.loads(dump(task_row("d", task)))
