@@ -113,6 +113,17 @@ def test_vllm_is_started_once_for_all_exams_and_is_gone_afterwards(rig: Rig) -> 
     assert not (rig.folder / "sampling").exists()
 
 
+def test_an_answer_that_came_together_with_the_last_one_of_another_exam_is_not_lost(rig: Rig) -> None:
+    first, second = exam(name="faulty/a"), exam(name="faulty/b")
+    with rig.sampler(first, second) as sampler:
+        sampler.ask(first, first.keys)
+        sampler.ask(second, second.keys)
+        sampler.finish()
+        while (rig.folder / "sampling/answers.jsonl").read_bytes().count(b"\n") < len(first.keys) + len(second.keys):
+            time.sleep(0.02)
+        assert [len(dict(sampler.stream(one, one.keys))) for one in (first, second)] == [12, 12]
+
+
 def test_vllm_takes_nothing_from_the_models_own_preferences(rig: Rig) -> None:
     rig.all_of(exam(), tensor_parallel_size=16, ray=True, arguments={"gpu_memory_utilization": 0.5})
     (told,) = rig.lines("arguments")

@@ -46,6 +46,7 @@ class Session:
     def __init__(self, vllm: Vllm, arguments: Mapping[str, Any], folder: Path, log: Path) -> None:
         self._vllm, self._arguments, self._folder, self._log = vllm, dict(arguments), folder, log
         self._recent: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._came: deque[dict[str, Any]] = deque()
         self._running: Running | None = None
         self._asked: IO[bytes] | None = None
         self._answers: IO[bytes] | None = None
@@ -93,7 +94,7 @@ class Session:
         self._asked.flush()
 
     def answers(self) -> Iterator[dict[str, Any]]:
-        """The answers as they come, without end: the caller knows how many it waits for.
+        """The answers as they come, without end: the caller knows how many it waits for, and another call goes on from there.
 
         Raises:
             TrainerError: the process ended, or nothing comes of it for `stall_seconds`; says why.
@@ -104,12 +105,13 @@ class Session:
         while True:
             status = self._running.poll()
             self._recent.extend(self._running.lines())
-            found = self._read()
+            found = bool(self._came) or self._read()
             if found or beat != (now := self._beat()):
                 moved = time.monotonic()
                 beat = beat if found else now
-            yield from found
             if found:
+                while self._came:
+                    yield self._came.popleft()
                 continue
             if status is not None:
                 raise TrainerError(self._failed(f"ended with status {status}"))
@@ -120,16 +122,16 @@ class Session:
                 raise TrainerError(self._failed(f"made no progress for {limit} and was ended"))
             time.sleep(_LOOK_SECONDS)
 
-    def _read(self) -> list[dict[str, Any]]:
+    def _read(self) -> bool:
+        """Whether anything came."""
         assert self._answers is not None
-        found: list[dict[str, Any]] = []
         while True:
             before = self._answers.tell()
             line = self._answers.readline()
             if not line.endswith(b"\n"):
                 self._answers.seek(before)
-                return found
-            found.append(json.loads(line))
+                return bool(self._came)
+            self._came.append(json.loads(line))
 
     def _beat(self) -> int:
         try:
