@@ -32,7 +32,9 @@ OWN_TEXT = "right: the label's own text"
 MODES = ("boxed", "stated")
 _LAYOUT_SIGNS = "$*_` \t\n"
 _POINTED = re.compile(r"-?\d{1,3}\.\d{3}")  # a data set's decimal point, or a locale's thousands
-_LABELS = 256  # are kept as they were read: the samples of a task come close together, and a read label takes some 10 KiB
+_LABELS = (
+    256  # are kept as they were read: the samples of a task come close together, and a read label takes some 10 KiB
+)
 _LONGEST_KEPT = 2_000  # characters
 _MISSING = ("None", "Null", "NULL", "NaN", "NAN")  # how other programs write that there is no label
 
