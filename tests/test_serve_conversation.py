@@ -112,6 +112,15 @@ def test_what_is_no_conversation_is_refused_by_field(tmp_path, turns, field):
         assert (status, told["field"]) == (422, field)
 
 
+@pytest.mark.parametrize("turns", [{}, "", 0, False, said("3")])
+def test_turns_of_a_sample_that_are_none_are_refused_though_they_are_empty(tmp_path, turns):
+    with served(rollouts=rollouts(tmp_path), domains=GUESS, workers=1) as service:
+        service.post("/slot", {"slot": 0, "group": "g"})
+        body = {"group": "g", "index": 0, "response": "4", "turns": turns, "truncated": False, "tokens": 2}
+        status, told = service.post("/sample", body)
+        assert (status, told["field"]) == (422, "body.turns")
+
+
 def test_a_domain_without_conversations_has_no_turns(tmp_path):
     with served(rollouts=rollouts(tmp_path, "faulty"), workers=1) as service:
         assert "turns" not in service.post("/slot", {"slot": 0, "group": "g"})[1]

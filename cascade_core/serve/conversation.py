@@ -8,7 +8,7 @@ of a conversation. A domain that fails at a reply makes of the sample one that c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cascade_core.errors import ScoringError, TrainerError
@@ -107,3 +107,8 @@ class Talk:
             if not isinstance(turn["content"], str):
                 raise wrong(f"body.turns[{number}].content", shown(turn["content"]), "a text")
         return given
+
+
+def has_turns(request: Mapping[str, Any]) -> bool:
+    """Whether a sample says anything of earlier turns, right or wrong; an empty list says that there were none."""
+    return request.get("turns") is not None and request["turns"] != []

@@ -24,7 +24,7 @@ from typing import Any
 from cascade_core.errors import ScoringError, TooManyFailures
 from cascade_core.judge import Judge
 from cascade_core.rows import Row
-from cascade_core.serve.conversation import Continue, Talk
+from cascade_core.serve.conversation import Continue, Talk, has_turns
 from cascade_core.serve.desk import closing
 from cascade_core.serve.handing import answers
 from cascade_core.serve.journal import Journal
@@ -156,7 +156,7 @@ class Rollouts:
             Refused: it is no sample of a group that was given a slot, another one came in its place, or the stage has stopped.
         """
         request = an_object(data, _SAMPLE)
-        if request.get("turns"):
+        if has_turns(request):
             await self._talk.begin()
         group, step, slot = self._place(request)
         index = a_number(request.get("index"), "body.index", 0, self._samples - 1)
@@ -198,7 +198,7 @@ class Rollouts:
         tokens = a_number(request.get("tokens"), "body.tokens", 0, 2**31)
         row = self._row(step, slot)
         more = {"prefill": self._render(row)[1], "truncated": request["truncated"], "tokens": tokens}
-        if request.get("turns"):
+        if has_turns(request):
             more |= self._talk.earlier(row, request["turns"])
         return {**row, "response": request["response"], **more, "sample": index, "group": f"{step}-{slot}"}
 
