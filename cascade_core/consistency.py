@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cascade_core.nearest import suggestion
+from cascade_core.rule import CODE_SWITCH
 from cascade_core.vllm_sampling import OURS, chosen
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ Problem = tuple[Where, str]
 
 # Settings that a stage of the other kind would silently ignore: refused there, default or not.
 ONLY = {
-    "rl": ("rollout", "loss", "kl", "entropy", "overlong", "advantage", "control"),
+    "rl": ("rollout", "loss", "kl", "entropy", "reward", "code_switch", "overlong", "advantage", "control"),
     "sft": ("batch_size",),
 }
 
@@ -35,6 +36,7 @@ def problems(spec: Spec) -> Iterator[Problem]:
         yield from _optim(stage, where)
         if stage.kind == "rl":
             yield from _lengths(spec, stage, where)
+            yield from _scorers(spec, stage, where)
     yield from _engine(spec)
     yield from _evaluation(spec)
     yield from _sampler(spec)
@@ -66,6 +68,13 @@ def _known_domains(spec: Spec, stage: Stage, where: Where) -> Iterator[Problem]:
         if name not in spec.domains:
             hint = suggestion(name, spec.domains)
             yield (*where, "domains", name), f"domain {name!r} is not among the spec's domains{hint}"
+
+
+def _scorers(spec: Spec, stage: Stage, where: Where) -> Iterator[Problem]:
+    if stage.reward:
+        yield from (((*where, "reward", *inner), what) for inner, what in stage.reward.problems(spec.domains))
+    if stage.reward and stage.code_switch and CODE_SWITCH in stage.reward.names:
+        yield (*where, "code_switch"), f"judges by {CODE_SWITCH!r}, which 'reward' names too; say it in one of both"
 
 
 def _optim(stage: Stage, where: Where) -> Iterator[Problem]:

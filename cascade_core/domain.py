@@ -237,6 +237,8 @@ class Domain(ABC):
     processes for the one and `scoring.concurrency` for the other, so that neither waits for its neighbour.
     `needs` names resources (`resource.py`) that run beside the domain and are handed to `open` by address: `"sandbox"`, say.
     `needs_batch` says that `rewards` uses the statistics of the whole batch.
+    `reward_range` are the ends of what it trains on (`Score.reward`, `rewards`), `None` without bounds: a stage that puts the
+    rewards of several scorers together (`reward:`) is refused where they do not fit. An instance may have its own.
     `most_turns` ends a conversation (`reply`) after so many turns of the model, whatever the environment would say.
     """
 
@@ -244,6 +246,7 @@ class Domain(ABC):
     lane: ClassVar[str] = "cpu"
     needs: ClassVar[tuple[str, ...]] = ()
     needs_batch: ClassVar[bool] = False
+    reward_range: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
     most_turns: ClassVar[int] = 8
 
     def open(self, resources: Mapping[str, str]) -> None:

@@ -1,14 +1,15 @@
 """The sampled rows of one optimiser step to finished advantages: what every trainer calls, and nothing else.
 
-One step goes through: `Scorer` (verdicts), `Domain.rewards` (group and batch), the length rule of the stage, the control, and
-`advantages`. The *value* of a verdict is never changed on the way; only the reward that is trained on is. A sample that could
+One step goes through: `Scorer` (verdicts), `Domain.rewards` (group and batch), `composition.py` (several scorers to one reward),
+the length rule of the stage, the control, and `advantages`. The *value* of a verdict is never changed on the way; only the reward that is trained on is. A sample that could
 not be judged is masked, counted, and stops the stage when there are too many. Every step is stored, before anything can
 stop it, in `rollouts/step-00007.jsonl`.
 
 The rules, in this order: `Domain.rewards` sees all judged samples of the group, also those that the length rule will mask or
 zero, since their text is as real as any (arXiv 2512.13607, 4.4: the z-score is over all rollouts of the group). The batch
-statistics are those of the domain's own judged samples of the step, whose scale it knows. Then `overlong`; then the
-permutation of the control; then mean and standard deviation over what is not masked.
+statistics are those of the domain's own judged samples of the step, whose scale it knows. So it is with every scorer that the
+stage names. Then the stage's `reward`, then `code_switch`; then `overlong`; then the permutation of the control; then mean and
+standard deviation over what is not masked.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cascade_core.advantages import LARGEST_REWARD, advantages, soft_overlong
-from cascade_core.domain import BatchStats, Score
-from cascade_core.errors import ContractError, ScoringError, TooManyFailures
+from cascade_core.advantages import advantages, soft_overlong
+from cascade_core.composition import Composition, Sample
+from cascade_core.errors import ContractError, TooManyFailures
+from cascade_core.opinion import Opinion, settle
 from cascade_core.rows import Row, read, score_json, write
-from cascade_core.scoring import Handed, Scorer, Verdict
+from cascade_core.scoring import Handed, Scorer
 from cascade_core.settings import Soft, Stage
 
 _WINDOW = 500  # samples of a domain over which its failures are counted, at least
@@ -41,25 +43,6 @@ class Judged:
 
     rows: list[Row]
     metrics: Mapping[str, float]
-
-
-@dataclass
-class _Sample:
-    """One row on its way; `reward` is `None` where there is no verdict."""
-
-    row: Mapping[str, object]
-    score: Score
-    verdict: Verdict
-    reward: float | None = None
-    masked: str = ""
-    advantage: float = 0.0
-
-    def fail(self, error: str) -> None:
-        self.score, self.reward = Score.failed(error), None
-
-    @property
-    def trained(self) -> float | None:
-        return None if self.masked else self.reward
 
 
 @dataclass
@@ -89,6 +72,7 @@ class Judge:
 
     def __init__(self, scorer: Scorer, stage: Stage, seed: int, folder: Path | None, max_error_rate: float) -> None:
         self._scorer, self._stage, self._seed = scorer, stage, seed
+        self._composition = Composition(stage)
         self._rollouts = folder / "rollouts" if folder else None
         self._max_error_rate = max_error_rate
         self._failures: dict[str, _Failures] | None = None
@@ -109,7 +93,8 @@ class Judge:
         Raises:
             ScoringError: the scorer is closed.
         """
-        self._scorer.hand_over(row, self._handed)
+        for one in (row, *self._composition.beside(row).values()):
+            self._scorer.hand_over(one, self._handed)
 
     def judge(self, step: int, rows: Sequence[Row]) -> Judged:
         """Judges one step and stores it.
@@ -132,12 +117,13 @@ class Judge:
                 )
         start, handed = time.monotonic(), self._handed
         self._handed = {}
-        verdicts = self._scorer.verdicts(rows, handed)
-        samples = [_Sample(row, one.score, one) for row, one in zip(rows, verdicts, strict=True)]
-        groups: dict[str, list[_Sample]] = {}
+        samples = self._heard(rows, handed)
+        opinions = [*samples, *(one for sample in samples for one in sample.beside.values())]
+        groups: dict[str, list[Sample]] = {}
         for sample in samples:
             groups.setdefault(str(sample.row["group"]), []).append(sample)
-        self._reward(samples, groups)
+        settle(self._scorer, opinions)
+        self._composition.apply(samples)
         seconds = time.monotonic() - start
         for sample in samples:
             self._apply_length(sample)
@@ -156,36 +142,23 @@ class Judge:
         judged = [_row(sample) for sample in samples]
         if self._rollouts:
             write(self._rollouts / f"step-{step:05d}.jsonl", ({**row, "step": step} for row in judged))
-        self._check(step, samples)
-        times = {**_times(samples, start), "verify_seconds": round(seconds, 3)}
-        return Judged(judged, {**_metrics(samples, groups.values()), **times})
+        self._check(step, len(samples), opinions)
+        times = {**_times(opinions, start), "verify_seconds": round(seconds, 3)}
+        told = {**_metrics(samples, groups.values()), **self._composition.metrics(samples), **times}
+        return Judged(judged, told)
 
-    def _reward(self, samples: Sequence[_Sample], groups: Mapping[str, list[_Sample]]) -> None:
-        """Each judged sample's own reward, then what domains with a `rewards` of their own make of it."""
-        for sample in samples:
-            if sample.score.is_judged:
-                sample.reward = sample.score.trained
-        for domain in dict.fromkeys(_domain(sample) for sample in samples):
-            own = [sample.reward for sample in samples if _domain(sample) == domain and sample.reward is not None]
-            if own and self._scorer.overrides_rewards(domain):
-                batch = BatchStats(len(own), min(own), math.fsum(own) / len(own), max(own))
-                live = [[sample for sample in group if sample.reward is not None] for group in groups.values()]
-                self._regroup(domain, [group for group in live if group and _domain(group[0]) == domain], batch)
-        for sample in samples:
-            if sample.reward is not None and abs(sample.reward) > LARGEST_REWARD:
-                sample.fail(f"reward {sample.reward:g} is out of range (allowed: up to 1e100 in size)")
+    def _heard(self, rows: Sequence[Row], handed: Handed) -> list[Sample]:
+        """The verdicts of the rows' own domains, and of the scorers beside them."""
+        beside = [self._composition.beside(row) for row in rows]
+        more = [row for named in beside for row in named.values()]
+        verdicts = iter(self._scorer.verdicts([*rows, *more], handed))
+        samples = [Sample(row, one.score, one) for row, one in zip(rows, verdicts, strict=False)]
+        for sample, named in zip(samples, beside, strict=True):
+            for (name, row), one in zip(named.items(), verdicts, strict=False):
+                sample.beside[name] = Opinion(row, one.score, one)
+        return samples
 
-    def _regroup(self, domain: str, groups: Sequence[list[_Sample]], batch: BatchStats) -> None:
-        rows = [[{**sample.row, "score": score_json(sample.score)} for sample in group] for group in groups]
-        for group, found in zip(groups, self._scorer.group_rewards(domain, rows, batch), strict=True):
-            if isinstance(found, ScoringError):
-                for sample in group:
-                    sample.fail(str(found))
-            else:
-                for sample, reward in zip(group, found, strict=True):
-                    sample.reward = reward
-
-    def _apply_length(self, sample: _Sample) -> None:
+    def _apply_length(self, sample: Sample) -> None:
         """`overlong`: mask (neither mean nor loss), zero, keep, or soft (a response that was cut pays in full)."""
         overlong, truncated = self._stage.overlong, bool(sample.row.get("truncated"))
         if sample.reward is None:
@@ -199,12 +172,13 @@ class Judge:
         elif truncated and overlong == "zero":
             sample.reward = 0.0
 
-    def _check(self, step: int, samples: Sequence[_Sample]) -> None:
+    def _check(self, step: int, size: int, opinions: Sequence[Opinion]) -> None:
+        """Counts what each scorer could not judge of a step of `size` samples."""
         if self._failures is None:
-            self._failures = self._remembered(step, len(samples))
-        for domain in dict.fromkeys(_domain(sample) for sample in samples):
-            own = [sample for sample in samples if _domain(sample) == domain]
-            errors = [sample for sample in own if not sample.score.is_judged]
+            self._failures = self._remembered(step, size)
+        for domain in dict.fromkeys(one.domain for one in opinions):
+            own = [one for one in opinions if one.domain == domain]
+            errors = [one for one in own if not one.score.is_judged]
             seen = self._failures.setdefault(domain, _Failures())
             seen.add(len(errors), len(own))
             enough = seen.total >= _WINDOW or len(errors) == len(own) >= _WHOLE_STEP
@@ -222,14 +196,17 @@ class Judge:
             return failures
         for earlier in range(max(0, step - 1 - _WINDOW // max(1, size)), step):
             path = self._rollouts / f"step-{earlier:05d}.jsonl"
-            rows = list(read(path)) if path.exists() else []
-            for domain in dict.fromkeys(str(row["domain"]) for row in rows):
-                own = [row for row in rows if str(row["domain"]) == domain]
-                failures.setdefault(domain, _Failures()).add(sum("error" in row["score"] for row in own), len(own))
+            said: dict[str, list[bool]] = {}
+            for row in read(path) if path.exists() else ():
+                beside = {name: one for name, one in row.get("components", {}).items() if name != row["domain"]}
+                for domain, verdict in {row["domain"]: row["score"], **beside}.items():
+                    said.setdefault(str(domain), []).append("error" in verdict)
+            for domain, failed in said.items():
+                failures.setdefault(domain, _Failures()).add(sum(failed), len(failed))
         return failures
 
 
-def _commonest(errors: Sequence[_Sample]) -> str:
+def _commonest(errors: Sequence[Opinion]) -> str:
     if not errors:
         return "none of them in the last step"
     error, count = Counter(sample.score.error for sample in errors).most_common(1)[0]
@@ -237,11 +214,7 @@ def _commonest(errors: Sequence[_Sample]) -> str:
     return f"{count} times, task {example!r} among them: {error}"
 
 
-def _domain(sample: _Sample) -> str:
-    return str(sample.row.get("domain"))
-
-
-def _permute(samples: Sequence[_Sample], chance: random.Random) -> None:
+def _permute(samples: Sequence[Sample], chance: random.Random) -> None:
     """The control: rewards change places over the whole batch, so that they say nothing about their responses."""
     trained = [sample for sample in samples if sample.trained is not None]
     rewards = [sample.reward for sample in trained]
@@ -250,17 +223,18 @@ def _permute(samples: Sequence[_Sample], chance: random.Random) -> None:
         sample.reward = reward
 
 
-def _row(sample: _Sample) -> Row:
+def _row(sample: Sample) -> Row:
     return {
         **sample.row,
         "score": score_json(sample.score),
         "reward": sample.reward,
         "advantage": sample.advantage,
         "masked": sample.masked,
+        **({"components": sample.components} if sample.components else {}),
     }
 
 
-def _metrics(samples: Sequence[_Sample], groups: Iterable[Sequence[_Sample]]) -> dict[str, float]:
+def _metrics(samples: Sequence[Sample], groups: Iterable[Sequence[Sample]]) -> dict[str, float]:
     trained = [[sample.trained for sample in group if sample.trained is not None] for group in groups]
     rewards = [reward for group in trained for reward in group]
     judged = [sample for sample in samples if sample.score.is_judged]
@@ -282,8 +256,8 @@ def _metrics(samples: Sequence[_Sample], groups: Iterable[Sequence[_Sample]]) ->
     if len(rewards) > 1:
         mean = metrics["reward_mean"]
         metrics["reward_std"] = math.sqrt(math.fsum((reward - mean) ** 2 for reward in rewards) / (len(rewards) - 1))
-    for domain in dict.fromkeys(_domain(sample) for sample in judged):
-        own = [sample for sample in judged if _domain(sample) == domain]
+    for domain in dict.fromkeys(sample.domain for sample in judged):
+        own = [sample for sample in judged if sample.domain == domain]
         metrics |= _means(f"value/{domain}", [sample.score.value for sample in own])
         for name in dict.fromkeys(name for sample in own for name in sample.score.metrics):
             found = [sample.score.metrics[name] for sample in own if name in sample.score.metrics]
@@ -291,15 +265,15 @@ def _metrics(samples: Sequence[_Sample], groups: Iterable[Sequence[_Sample]]) ->
     return metrics
 
 
-def _times(samples: Sequence[_Sample], start: float) -> dict[str, float]:
+def _times(opinions: Sequence[Opinion], start: float) -> dict[str, float]:
     """Seconds by domain: of a verdict in the queue and under judgement, the longest judgement, and how long the step waited.
 
     That wait runs from `start`, when all responses were there, to the domain's last verdict: what is left of its judging where
     rows were handed over before.
     """
     found: dict[str, float] = {}
-    for domain in dict.fromkeys(map(_domain, samples)):
-        own = [sample.verdict for sample in samples if _domain(sample) == domain]
+    for domain in dict.fromkeys(one.domain for one in opinions):
+        own = [one.verdict for one in opinions if one.domain == domain]
         runs = [verdict.run_seconds for verdict in own]
         found |= _means(f"queue_seconds/{domain}", [verdict.queue_seconds for verdict in own])
         found |= _means(f"run_seconds/{domain}", runs)

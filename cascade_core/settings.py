@@ -11,8 +11,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 from pydantic_core import PydanticCustomError
+
+from cascade_core.rule import CodeSwitch, Reward
+from cascade_core.strict import Settings as Settings
 
 Positive = Annotated[int, Field(gt=0, lt=2**31)]
 NonNegative = Annotated[int, Field(ge=0, lt=2**31)]
@@ -20,12 +23,6 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Share = Annotated[float, Field(gt=0)]
 Beta = Annotated[float, Field(ge=0, lt=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
-
-
-class Settings(BaseModel):
-    """Strict and frozen: a key that is not listed is an error, never ignored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class InitTokenizer(Settings):
@@ -188,6 +185,12 @@ class Stage(Settings):
     )
     entropy: Annotated[float, Field(ge=0)] = Field(
         0.0, description="rl only: entropy bonus; only 0 is supported by trl"
+    )
+    reward: Reward | None = Field(
+        None, description="rl only: the reward from several scorers, names of `domains`; default: the domain's own"
+    )
+    code_switch: CodeSwitch | None = Field(
+        None, description="rl only: what becomes of the reward of a response that mixes languages; default: nothing"
     )
     overlong: Overlong = Field("zero", description="rl only: what becomes of a response that was cut")
     advantage: Advantage = Field(Advantage(), description="rl only: rewards of a group to advantages")
