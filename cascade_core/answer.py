@@ -48,7 +48,7 @@ def read_reply(content: bytes, api: str) -> Reply:
         Garbage: the body is no answer of that kind, or the server broke off.
         Refused: a filter of the server withheld the response.
     """
-    body = _json(content)
+    body = json_object(content)
     if body.get("error"):
         error = body["error"]
         raise Garbage(
@@ -71,7 +71,12 @@ def read_reply(content: bytes, api: str) -> Reply:
     return Reply(text, finish == "length", _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
 
 
-def _json(content: bytes) -> Mapping[str, Any]:
+def json_object(content: bytes) -> Mapping[str, Any]:
+    """The JSON object of a body; numbers that JSON has not (NaN) are floats.
+
+    Raises:
+        Garbage: it is none.
+    """
     try:
         body = json.loads(content)
     except (ValueError, RecursionError) as cause:

@@ -83,7 +83,7 @@ def serve(
     from cascade_core.serve.listen import address, bound
     from cascade_core.serve.listen import serve as listen
 
-    token = _token(host, token_env, token_file)
+    token = access_token(host, token_env, token_file)
     if spec is None:
         scoring = limits(cpu_seconds, wall_seconds, memory_mib, workers=workers, concurrency=concurrency)
         refs, resources = _named(domain, option, resource, set_)
@@ -111,7 +111,7 @@ def serve(
         listen(service, channel, ready, drain_seconds)
 
 
-def _token(host: str, env: str, file: str) -> str:
+def access_token(host: str, env: str, file: str) -> str:
     """The token that requests must know; `""` on the loopback address without one."""
     from cascade_core.secret import Secret
     from cascade_core.serve.access import LOOPBACK

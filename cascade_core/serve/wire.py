@@ -168,13 +168,14 @@ def a_row(value: Any, where: str, domains: Collection[str], index: Index) -> Row
     if "prompt" not in row:
         known = f"; no prompts file here has task {row['id'][:80]!r} of {domain!r}" if index.tasks else ""
         raise wrong(f"{where}.prompt", None, f"a text or a list of messages{known}")
-    if not isinstance(row["prompt"], str) and not _is_conversation(row["prompt"]):
+    if not isinstance(row["prompt"], str) and not is_conversation(row["prompt"]):
         raise wrong(f"{where}.prompt", row["prompt"], "a text or a list of messages with text role and content")
     _check_rest(row, where)
     return row
 
 
-def _is_conversation(prompt: Any) -> bool:
+def is_conversation(prompt: Any) -> bool:
+    """Whether a value is a list of messages, one at least."""
     return (
         isinstance(prompt, list)
         and bool(prompt)
@@ -190,7 +191,7 @@ def _check_rest(row: Row, where: str) -> None:
         a_name(row["request_id"], f"{where}.request_id")
     if row.get("truncated") is not None and not isinstance(row["truncated"], bool):
         raise wrong(f"{where}.truncated", row["truncated"], "true or false")
-    if row.get("turns") is not None and row["turns"] != [] and not _is_conversation(row["turns"]):
+    if row.get("turns") is not None and row["turns"] != [] and not is_conversation(row["turns"]):
         raise wrong(f"{where}.turns", row["turns"], "a list of messages with text role and content")
     if row.get("meta") is not None and not isinstance(row["meta"], dict):
         raise wrong(f"{where}.meta", row["meta"], "an object")

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from cascade_core import Domain, hookimpl
+from cascade_core.resource import Resource
 
 
 @hookimpl
 def cascade_domains() -> Iterable[type[Domain]]:
     """The domains of this package."""
     return ()
+
+
+@hookimpl
+def cascade_resources() -> Iterable[type[Resource]]:
+    """`reward_model: server`."""
+    from cascade_plugin_rlhf.resource import RewardModelServer
+
+    return (RewardModelServer,)
+
+
+@hookimpl
+def cascade_commands() -> Mapping[str, Callable[[], object]]:
+    """`cascade rm`."""
+
+    def rm() -> object:
+        from cascade_plugin_rlhf.command import app
+
+        return app()
+
+    return {"rm": rm}

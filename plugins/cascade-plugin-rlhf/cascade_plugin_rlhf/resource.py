@@ -1,0 +1,120 @@
+"""`reward_model: {server: {model: PATH}}`: a reward model that the core starts, watches and ends for a run.
+
+It is `cascade rm serve` in a process of its own on a free port of this machine. It ends with the run, however that ends; one that dies is started again under
+the same address, and who asks meanwhile asks again (`client.py`). A model that runs elsewhere is named by its address instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from cascade_core.resource import Resource
+from cascade_core.server import Server
+
+_RESTARTS = 3
+_ASK_SECONDS = 1.0
+
+
+@dataclass
+class RewardModelServer(Resource):
+    """One reward model. Options are those of `cascade rm serve`; `seconds` is how long its start may take."""
+
+    name: ClassVar[str] = "server"
+    provides: ClassVar[str] = "reward_model"
+    default: ClassVar[bool] = True
+    free: ClassVar[tuple[str, ...]] = ("max_tokens_per_batch", "threads", "seconds")
+
+    model: str
+    device: str = "auto"
+    dtype: str = "auto"
+    value_head_prefix: str = ""
+    template: str = "auto"
+    max_tokens: int = 0
+    max_tokens_per_batch: int = 0
+    threads: int = 0
+    seconds: float = 600.0
+    _running: Server | None = field(default=None, init=False, repr=False)
+    _facts: Mapping[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def start(self) -> str:
+        """Starts the server and waits until it scores.
+
+        Raises:
+            ResourceError: it cannot be started; quotes its last line.
+        """
+        port = _free_port()
+        address = f"http://127.0.0.1:{port}"
+        self._running = Server(
+            self._command(port),
+            address,
+            seconds=self.seconds,
+            is_ready=lambda: bool(_told(address, "/health")),
+            environment={"TOKENIZERS_PARALLELISM": os.environ.get("TOKENIZERS_PARALLELISM", "false")},
+            restarts=_RESTARTS,
+        )
+        self._running.start()
+        self._facts = (_told(address, "/models") or {}).get("models", {}).get("reward_model", {})
+        return address
+
+    def stop(self) -> None:
+        """Ends the server."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.stop()
+
+    def alive(self) -> bool:
+        """Whether the server runs, or is being started again."""
+        return self._running is not None and self._running.alive()
+
+    def describe(self) -> Mapping[str, Any]:
+        """The model, the digest of its files, how it is run, and the versions of transformers and torch."""
+        return dict(self._facts)
+
+    def _command(self, port: int) -> list[str]:
+        code = "from cascade_core.cli import main; main()"
+        command = [
+            sys.executable,
+            "-c",
+            code,
+            "rm",
+            "serve",
+            "--model",
+            f"reward_model={self.model}",
+            "--port",
+            str(port),
+        ]
+        for name in (
+            "device",
+            "dtype",
+            "value_head_prefix",
+            "template",
+            "max_tokens",
+            "max_tokens_per_batch",
+            "threads",
+        ):
+            if value := getattr(self, name):
+                command += [f"--{name.replace('_', '-')}", str(value)]
+        return command
+
+
+def _free_port() -> int:
+    with socket.socket() as channel:
+        channel.bind(("127.0.0.1", 0))
+        return int(channel.getsockname()[1])
+
+
+def _told(address: str, path: str) -> dict[str, Any] | None:
+    """What the server says; `None` where it does not answer."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(address + path, timeout=_ASK_SECONDS) as answer:
+            return dict(json.load(answer))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,144 @@
+r"""A prompt and a response as the tokens that a reward model was trained on, and what of them is cut.
+
+    chat    the tokenizer's own chat template, the response as the assistant's turn; special tokens are the template's
+    pair    two texts, as the tokenizer writes pairs (`[CLS] prompt [SEP] response [SEP]`); turns of a conversation are lines
+    plain   prompt, response and the end-of-text token, one after another
+
+`auto` is the first of them that the tokenizer can do. A value head of OpenRLHF was trained on texts without line ends at the end and with
+an end-of-text token there, put behind a space where it was missing (`datasets/reward_dataset.py`); they get both.
+
+**Too long** is cut from the left, since a score is read at the end and the response is what is judged: a text keeps its first token where that is the
+tokenizer's beginning of text, and its end; a pair loses the beginning of its prompt, and of its response only where that alone is too
+long. What was cut is told by item. Words in a prompt or response that look like special tokens are broken by a space (`<|im_end|>` to
+`< |im_end|>`): they are text, and end nobody's turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from cascade_core.domain import Message
+from cascade_core.errors import ResourceError
+from cascade_plugin_rlhf.serving.model import Encoded
+
+TEMPLATES = ("auto", "chat", "pair", "plain")
+_NO_LIMIT = 1_000_000
+"""A tokenizer without a limit says a number beyond any."""
+
+
+class Unreadable(Exception):
+    """An item that has no tokens; the message says why."""
+
+
+class Encoder:
+    """Turns items into tokens; one thread at a time.
+
+    Args:
+        tokenizer: the model's.
+        context: the longest sequence that the model reads, `None` where nothing says it.
+        most: the longest that is wanted; 0 for no wish.
+        template: one of `TEMPLATES`.
+        ends: whether texts end as a value head of OpenRLHF wants it.
+
+    Raises:
+        ResourceError: the tokenizer cannot do the template.
+    """
+
+    def __init__(self, tokenizer: Any, context: int | None, most: int = 0, template: str = "auto", ends: bool = False):
+        self._tokenizer, self._ends = tokenizer, ends
+        limits = [limit for limit in (context, most, tokenizer.model_max_length) if limit and limit < _NO_LIMIT]
+        self.limit = int(min(limits)) if limits else _NO_LIMIT
+        self._wants_types = "token_type_ids" in tokenizer.model_input_names
+        able = {
+            "chat": bool(tokenizer.chat_template),
+            "pair": tokenizer.sep_token_id is not None and not ends,
+            "plain": True,
+        }
+        self.template = next(name for name in able if able[name]) if template == "auto" else template
+        if not able.get(self.template):
+            raise ResourceError(
+                f"the tokenizer cannot do template {template!r} (it can: {', '.join(name for name in able if able[name])})"
+            )
+        special = {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
+        named = sorted(
+            (token for token in special | set(tokenizer.all_special_tokens) if len(token) > 1), key=len, reverse=True
+        )
+        self._special = re.compile("|".join(map(re.escape, named))) if named else None
+
+    def item(self, prompt: str | Sequence[Message], response: str) -> Encoded:
+        """The tokens of a prompt with its response.
+
+        Raises:
+            Unreadable: the template refuses the conversation, or nothing is left of it.
+        """
+        if self.template == "pair":
+            return self._pair(self._lines(prompt), self._text(response))
+        if self.template == "plain":
+            return self.text(self._lines(prompt) + self._text(response) + self._end())
+        given: Sequence[Message] = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        turns = [{**turn, "content": self._text(turn["content"])} for turn in given]
+        turns.append({"role": "assistant", "content": self._text(response)})
+        try:
+            whole = str(self._tokenizer.apply_chat_template(turns, tokenize=False))
+        except Exception as cause:
+            said = " ".join(str(cause).split())[:200]
+            raise Unreadable(f"the chat template refuses the conversation: {said}") from cause
+        if self._ends:
+            whole = whole.rstrip("\n")
+            whole += "" if whole.endswith(self._end()) else f" {self._end()}"
+        return self.text(whole)
+
+    def text(self, whole: str) -> Encoded:
+        """The tokens of a text that holds its special tokens already.
+
+        Raises:
+            Unreadable: there are none.
+        """
+        ids = self._tokenizer(_sound(whole), add_special_tokens=False, verbose=False)["input_ids"]
+        if not ids:
+            raise Unreadable("there is nothing to score: the text has no tokens")
+        kept, first = ids, self._tokenizer.bos_token_id
+        if len(ids) > self.limit:
+            head = ids[:1] if first is not None and ids[0] == first and self.limit > 1 else []
+            kept = [*head, *ids[len(ids) - self.limit + len(head) :]]
+        return Encoded(kept, [0] * len(kept) if self._wants_types else None, len(ids), len(kept) < len(ids))
+
+    def _pair(self, prompt: str, response: str) -> Encoded:
+        whole = self._tokenizer(prompt, response, verbose=False)
+        ids, types, tokens = whole["input_ids"], whole.get("token_type_ids"), len(whole["input_ids"])
+        if tokens > self.limit:
+            room = self.limit - self._tokenizer.num_special_tokens_to_add(pair=True)
+            if room < 1:
+                raise Unreadable(f"{self.limit} tokens leave no room for a response")
+            answer = self._tokenizer(response, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
+            asked = self._tokenizer(prompt, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
+            response = _tail(response, answer["offset_mapping"], room)
+            prompt = _tail(prompt, asked["offset_mapping"], max(0, room - len(answer["input_ids"])))
+            whole = self._tokenizer(prompt, response, verbose=False)
+            # A text that is cut between two of its tokens may have one more than what was left of it.
+            ids = whole["input_ids"][: self.limit]
+            types = whole["token_type_ids"][: self.limit] if types is not None else None
+        return Encoded(ids, types, tokens, tokens > self.limit)
+
+    def _lines(self, prompt: str | Sequence[Message]) -> str:
+        return self._text(prompt if isinstance(prompt, str) else "\n".join(turn["content"] for turn in prompt))
+
+    def _end(self) -> str:
+        return str(self._tokenizer.eos_token or "")
+
+    def _text(self, text: str) -> str:
+        return self._special.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text) if self._special else text
+
+
+def _tail(text: str, offsets: Sequence[tuple[int, int]], count: int) -> str:
+    """The end of a text, so many tokens long."""
+    if count >= len(offsets):
+        return text
+    return text[offsets[len(offsets) - count][0] :] if count else ""
+
+
+def _sound(text: str) -> str:
+    """The text without lone surrogates, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
