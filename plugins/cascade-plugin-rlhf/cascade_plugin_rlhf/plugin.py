@@ -10,8 +10,10 @@ from cascade_core.resource import Resource
 
 @hookimpl
 def cascade_domains() -> Iterable[type[Domain]]:
-    """The domains of this package."""
-    return ()
+    """`rlhf`."""
+    from cascade_plugin_rlhf.domain import RLHF
+
+    return (RLHF,)
 
 
 @hookimpl
