@@ -18,10 +18,11 @@ def cascade_domains() -> Iterable[type[Domain]]:
 
 @hookimpl
 def cascade_resources() -> Iterable[type[Resource]]:
-    """`reward_model: server`."""
+    """`reward_model: server` and `judge: endpoint`."""
+    from cascade_plugin_rlhf.judging import JudgeEndpoint
     from cascade_plugin_rlhf.resource import RewardModelServer
 
-    return (RewardModelServer,)
+    return (RewardModelServer, JudgeEndpoint)
 
 
 @hookimpl
