@@ -24,6 +24,10 @@ _OPEN = re.compile(r"<think>(?:(?<!`<think>)|(?!`))")
 _CLOSE = re.compile(r"</think>(?:(?<!`</think>)|(?!`))")
 
 
+SURFACE = "surface_"
+"""How the name of a metric begins that is of the form of an answer (`Score`)."""
+
+
 class Message(TypedDict):
     """One turn of a conversation; `role` is `system`, `user`, `assistant` or `tool`."""
 
@@ -110,6 +114,8 @@ class Score:
     `value` runs from 0.0 (wrong) to 1.0 (right) and is what evaluation averages. `reward` is what training
     maximises, any finite number; `None` means `value`. `note` is one line for people. `error` says that the response
     could not be judged: that is not a wrong answer, and no mean may contain it.
+    A metric whose name begins with `surface_` is of the form of an answer, not of what it says (its length, say): how it goes with the
+    trained reward inside the groups is logged beside its mean.
 
     Examples:
         >>> Score(0.0, reward=0.2, note="right, without a box").trained
@@ -205,6 +211,10 @@ class Estimate:
     value: float
     stderr: float
     n: int
+
+
+Figures = Mapping[str, Estimate]
+"""What a benchmark was summarised as: names to estimates."""
 
 
 @dataclass(frozen=True)
@@ -315,6 +325,18 @@ class Domain(ABC):
 
     def pairs(self, split: str, seed: int) -> Iterable[Pair]:
         """Preference pairs for a reward model; the default is none."""
+        return ()
+
+    def warnings(
+        self, steps: Sequence[Mapping[str, float]], now: Mapping[str, Figures], before: Mapping[str, Figures]
+    ) -> Iterable[str]:
+        """What a person should look at after a stage, a line each; the default is nothing.
+
+        `steps` are the means and correlations of this domain's scores in each step of the stage by their plain names (`metric/NAME`,
+        `correlation/NAME`, `value`), none where the stage did not train it. `now` and `before` are the estimates of its benchmarks, by
+        benchmark and name, after this stage and after the one before. Told in the run's output, its events and its report;
+        it stops nothing.
+        """
         return ()
 
     def reply(self, task: Task, turns: Sequence[Message]) -> str | None:

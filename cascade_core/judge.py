@@ -24,6 +24,8 @@ from pathlib import Path
 
 from cascade_core.advantages import advantages, soft_overlong
 from cascade_core.composition import Composition, Sample
+from cascade_core.correlation import within
+from cascade_core.domain import SURFACE
 from cascade_core.errors import ContractError, TooManyFailures
 from cascade_core.opinion import Opinion, settle
 from cascade_core.rows import Row, read, score_json, write
@@ -262,7 +264,25 @@ def _metrics(samples: Sequence[Sample], groups: Iterable[Sequence[Sample]]) -> d
         for name in dict.fromkeys(name for sample in own for name in sample.score.metrics):
             found = [sample.score.metrics[name] for sample in own if name in sample.score.metrics]
             metrics |= _means(f"metric/{domain}/{name}", found)
+        metrics |= _surfaces(domain, own)
     return metrics
+
+
+def _surfaces(domain: str, samples: Sequence[Sample]) -> dict[str, float]:
+    """How the trained reward goes with each metric of the surface of answers, inside groups: a reward that is mostly length teaches length."""
+    groups: dict[str, list[Sample]] = {}
+    for sample in samples:
+        if sample.trained is not None:
+            groups.setdefault(str(sample.row["group"]), []).append(sample)
+    found: dict[str, float] = {}
+    for name in dict.fromkeys(name for one in samples for name in one.score.metrics if name.startswith(SURFACE)):
+        pairs = [
+            [(float(one.trained or 0.0), float(one.score.metrics[name])) for one in group if name in one.score.metrics]
+            for group in groups.values()
+        ]
+        if (told := within(pairs)) is not None:
+            found[f"correlation/{domain}/{name}"] = told[0]
+    return found
 
 
 def _times(opinions: Sequence[Opinion], start: float) -> dict[str, float]:

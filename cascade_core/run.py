@@ -38,6 +38,7 @@ from cascade_core.settings import Spec, Stage
 from cascade_core.spec import dump
 from cascade_core.tracking import Tracking
 from cascade_core.trainers import Job, Trainer, trainer_of
+from cascade_core.warning import warned
 
 Say = Callable[[str], None]
 SAMPLING = "sampling"  # in a stage's folder, while it is measured
@@ -191,6 +192,7 @@ class _Run:
             seconds["train_seconds"] = self._train(index, stage, setting)
             model = stage.checkpoint
         benchmarks, seconds["eval_seconds"] = self._evaluate(index, stage, model)
+        self._warn(index, stage, benchmarks)
         for made_on_the_way in ("trainer", SAMPLING):
             shutil.rmtree(stage.path / made_on_the_way, ignore_errors=True)
         self._emit_once("stage_end", stage.id)
@@ -309,6 +311,14 @@ class _Run:
         )
         told = " ".join(f"{key} {value}" for key, value in counts.items())
         self.say(f"{stage.id}: {name} {primary} {estimate['value']:.3f} ± {estimate['stderr']:.3f}{moved} ({told})")
+
+    def _warn(self, index: int, stage: StageFolder, benchmarks: Mapping[str, Any]) -> None:
+        """Tells what domains want a person to look at."""
+        steps = [event for event in self.events.read() if event["kind"] == "step" and event["stage"] == stage.id]
+        before = self.stages[index - 1].read_metrics()["benchmarks"] if index else {}
+        for domain, line in warned(self.prepared.domains, steps, benchmarks, before):
+            self.events.emit("warning", stage.id, domain=domain, text=line)
+            self.say(f"{stage.id}: warning, {domain}: {line}")
 
     def _metrics(
         self,

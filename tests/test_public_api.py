@@ -49,6 +49,7 @@ METHODS = {
     "reference": "task",
     "demonstrations": "split, seed",
     "pairs": "split, seed",
+    "warnings": "steps, now, before",
     "reply": "task, turns",
 }
 TRACKER = {"start": "run", "events": "events", "finish": "status"}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -45,6 +45,7 @@ def render(record: Record, version: str = "") -> str:
         facts=_facts(record, table, trainings, spent),
         matrix=table,
         verdicts=verdict.verdicts(table, record.stages),
+        warnings=list(_warnings(record)),
         charts=[(name, _stages_chart(table, name)) for name in table.benchmarks],
         trainings=[one for one in trainings if one.is_open],
         spent=spent,
@@ -135,6 +136,14 @@ def _facts(
         ("evaluated responses", _told(evaluated)),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _warnings(record: Record) -> Iterator[tuple[str, str, str]]:
+    """Stage, domain and line of what domains want a person to look at."""
+    for stage in record.stages:
+        for event in stage.events:
+            if event["kind"] == "warning":
+                yield stage.name, text.shown(event.get("domain", "")), text.shown(event.get("text", ""))
 
 
 def _told(counts: matrix.Counts) -> str:

@@ -15,17 +15,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cascade_core import Benchmark, Demonstration, Domain, Response, Score, Task
-from cascade_core.domain import BatchStats, Group, Pair
+from cascade_core.domain import BatchStats, Figures, Group, Pair
 from cascade_core.errors import ResourceError, TaskError, UsageError
 from cascade_core.sources import OnBadRow
 from cascade_plugin_rlhf import tiny
 from cascade_plugin_rlhf.data import ARENA, REWARD_BENCH, Data, reference_of
-from cascade_plugin_rlhf.questions import Fields
+from cascade_plugin_rlhf.questions import JUDGED, Fields
 from cascade_plugin_rlhf.reward import judged_text, sigmoid, z_scores
 from cascade_plugin_rlhf.surface import surface
 
 if TYPE_CHECKING:
     from cascade_plugin_rlhf.client import RewardClient, VllmClient
+    from cascade_plugin_rlhf.judge import Judge
 
 _REMEMBERED = 10_000  # scores of references; the texts themselves are not kept
 TEST_TASKS, TEST_PAIRS = 400, 600
@@ -51,8 +52,8 @@ class RLHF(Domain):
         reward: `raw` trains on the reward model's score as it is, `sigmoid_z` on the sigmoid of its z-score in the group.
         threshold: the score that a value of 0.5 stands for; by default that of the task's reference, and 0 where it has none.
         warn_correlation: the size of a correlation of reward with length or formatting from which a warning is given.
-        warn_drift: how far the mean score of the benchmark's fixed prompts, or of their references, may move from one stage to the next
-            before a warning is given, in standard deviations of the scores.
+        warn_drift: how far from one stage to the next the mean score of the answers to a benchmark's prompts may fall, or that of their
+            references move, before a warning is given, in standard deviations of the scores.
         eval_limit, eval_samples, eval_sampling: tasks, samples and sampling settings of each benchmark of the policy.
 
     Raises:
@@ -107,6 +108,7 @@ class RLHF(Domain):
             Fields(self.prompt_field, self.reference_field, self.on_bad_row),
         )
         self._client: RewardClient | VllmClient | None = None
+        self._judge: Judge | None = None
         self._references: OrderedDict[str, float] = OrderedDict()
         own = self.__dict__  # of this instance: what its options ask for
         if self.arena:
@@ -154,24 +156,28 @@ class RLHF(Domain):
 
     # --- verdicts -----------------------------------------------------------------------------------------------
     def open(self, resources: Mapping[str, str]) -> None:
-        """Makes a client of the reward model, which connects when it is first asked."""
+        """Makes clients of the reward model and, for `arena`, of the judge; they connect when they are first asked."""
         connect = importlib.import_module("cascade_plugin_rlhf.client").connect
         self._client = connect(resources["reward_model"])
-        self._judge_address = resources.get("judge", "")
+        if "judge" in self.needs:
+            self._judge = importlib.import_module("cascade_plugin_rlhf.judge").connect_judge(resources["judge"])
 
     def close(self) -> None:
         """Closes what `open` made."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        for opened in (self._client, self._judge):
+            if opened is not None:
+                opened.close()
+        self._client = self._judge = None
 
     def score(self, task: Task, response: Response) -> Score:
         """The reward model's word: the raw score as `reward`, its distance to the reference's (or `threshold`) as `value`.
 
         Raises:
-            TaskError: the reward model cannot score this task's reference.
-            ResourceError: the reward model does not answer, or has no score for this response; nothing stands in its place.
+            TaskError: the reward model cannot score this task's reference, or the judge has nothing to compare with.
+            ResourceError: nobody answers, or there is no verdict on this response; nothing stands in its place.
         """
+        if task.meta.get(JUDGED):
+            return self._compared(task, response)
         text = judged_text(response)
         reference = reference_of(task) if self.threshold is None else None
         raw, base = self._raw(task, text, reference)
@@ -186,6 +192,33 @@ class RLHF(Domain):
         if response.answer is None:
             note += "; unfinished, and scored whole"
         return Score(sigmoid(distance), reward=raw, note=note, metrics=metrics)
+
+    def _compared(self, task: Task, response: Response) -> Score:
+        """The judge's word on the answer beside the reference, in both orders: win 1, tie a half, loss 0, the mean of the two."""
+        from cascade_plugin_rlhf.judge import Comparison
+
+        reference = reference_of(task)
+        if reference is None:
+            raise TaskError(f"task {task.id}: there is no reference answer for the judge to compare with")
+        if self._judge is None:
+            raise ResourceError("domain 'rlhf' was not opened, or without 'arena': no judge is known")
+        if response.answer is None:
+            return Score(0.0, note="no answer: the thought is not finished, and nothing was compared")
+        text = judged_text(response)
+        (found,) = self._judge.compare([(task.prompt, text, reference)])
+        if not isinstance(found, Comparison):
+            raise ResourceError(f"task {task.id}: the judge gives no verdict: {found.reason}")
+        metrics = {"consistent": float(found.is_consistent), **surface(text)}
+        return Score(found.value, note=f"judge: {found.forward:+d} as A, {found.backward:+d} as B", metrics=metrics)
+
+    def warnings(
+        self, steps: Sequence[Mapping[str, float]], now: Mapping[str, Figures], before: Mapping[str, Figures]
+    ) -> Iterable[str]:
+        """Reward that goes with the surface of answers, and scores of fixed prompts that have moved: see `health.py`."""
+        from cascade_plugin_rlhf.health import correlated, drifted
+
+        yield from correlated(steps, self.warn_correlation)
+        yield from drifted(now, before, self.warn_drift)
 
     def _raw(self, task: Task, text: str, reference: str | None) -> tuple[float, float]:
         """The score of the text, and of what it is compared with; a reference is scored once, in one request with its first text."""

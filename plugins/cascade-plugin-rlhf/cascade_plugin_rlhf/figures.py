@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cascade_core import Benchmark
+from cascade_core.correlation import within
 from cascade_core.domain import Estimate
 from cascade_core.estimates import mean, summarise
 
@@ -111,27 +112,24 @@ class Arena(Benchmark):
         return dict(zip(("win_rate",), averages, strict=False))
 
 
-def correlation(rows: Iterable[Mapping[str, Any]], metric: str) -> Estimate | None:
+def correlation(rows: Sequence[Mapping[str, Any]], metric: str) -> Estimate | None:
     """Pearson's correlation of the raw score with a metric; `None` where either does not vary.
 
     Inside tasks where each has several samples, since that is what a group's advantages follow; else over all tasks, of the distance to the
     reference. Its standard error is sqrt((1 - r²) / (n - 2)).
     """
-    rows = list(rows)
     scores, others = _by_task(rows, "raw"), _by_task(rows, metric)
     if scores and max(map(len, scores.values())) < 2:
         scores, others = {("", ""): _all(_by_task(rows, "distance"))}, {("", ""): _all(others)}
-    pairs = [
-        (x - math.fsum(scores[task]) / len(scores[task]), y - math.fsum(others[task]) / len(others[task]))
+    groups = [
+        list(zip(scores[task], others[task], strict=True))
         for task in scores
         if len(scores[task]) == len(others.get(task, ()))
-        for x, y in zip(scores[task], others[task], strict=True)
     ]
-    xx, yy = (math.fsum(one * one for one in axis) for axis in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
-    if len(pairs) < 3 or xx <= 1e-18 or yy <= 1e-18:
+    if (found := within(groups)) is None:
         return None
-    r = max(-1.0, min(1.0, math.fsum(x * y for x, y in pairs) / math.sqrt(xx) / math.sqrt(yy)))
-    return Estimate(r, math.sqrt((1 - r * r) / (len(pairs) - 2)), len(pairs))
+    r, count = found
+    return Estimate(r, math.sqrt((1 - r * r) / (count - 2)), count)
 
 
 def _all(values: Mapping[Any, Sequence[float]]) -> list[float]:
