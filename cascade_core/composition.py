@@ -18,6 +18,7 @@ from cascade_core.advantages import LARGEST_REWARD
 from cascade_core.domain import Domain
 from cascade_core.errors import RowError
 from cascade_core.opinion import Opinion, statistics
+from cascade_core.plugins import Registry
 from cascade_core.rows import Row, row_response
 from cascade_core.rule import CODE_SWITCH, CodeSwitch, Reward
 from cascade_core.settings import Spec, Stage
@@ -165,6 +166,22 @@ def named(spec: Spec) -> dict[str, Mapping[str, Any]]:
     return found
 
 
+def measured(spec: Spec, known: Registry) -> list[str]:
+    """The spec's domains that are measured after every stage: all but those that only judge for others.
+
+    That is a domain under a name of its own (`Registry.meant`) that a stage's `reward` names, that no stage trains, and of which
+    the spec names no benchmark.
+    """
+    judging = {name for stage in spec.stages if stage.reward for name in stage.reward.names}
+    wanted = {name for stage in spec.stages for name in stage.domains}
+    wanted |= {name.partition("/")[0] for name in spec.evaluation.benchmarks or ()}
+    return [
+        name
+        for name, options in spec.domains.items()
+        if name not in judging or name in wanted or known.meant(name, options)[0] == name
+    ]
+
+
 def misfits(spec: Spec, domains: Mapping[str, Domain]) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """(path of keys, what is wrong): ranges of rewards that a stage cannot put together."""
     for index, stage in enumerate(spec.stages):
@@ -197,6 +214,33 @@ def _range_trouble(rule: Reward, domains: Mapping[str, Domain]) -> str:
     if rule.gate and (least := math.fsum(ends) if rule.sum else min(ends)) < 0:
         return f"the reward of an open gate may be {least:g}, below the 0 of a shut one, so that passing it could cost"
     return ""
+
+
+def told(stage: Stage, domains: Mapping[str, Domain]) -> str:
+    """What a stage's reward is, in one line for people; `""` where it is the domain's own.
+
+    >>> from types import SimpleNamespace as Of
+    >>> rule = Reward(gate=["if"], sum=["if", "rm"], weights={"rm": 0.5})
+    >>> told(Of(reward=rule, code_switch=CodeSwitch(assign=-1)), dict.fromkeys(("if", "rm"), Of(reward_range=(0, 1))))
+    '[if is 1] × (if + 0.5 rm), from 0 to 1.5; mixed languages (all): -1'
+    """
+    parts = []
+    if rule := stage.reward:
+        terms = [f"{rule.weight(name):g} {name}" if name in rule.weights else name for name in rule.terms]
+        whole = " + ".join(terms).replace("+ -", "- ") if rule.sum else f"min({', '.join(terms)})"
+        gates = " × ".join(f"[{name} is 1]" for name in rule.gate)
+        ends = reach(rule, domains)
+        size = f"from {ends[0]:g} to {ends[1]:g}" if ends else "without bounds"
+        inner = f"({whole})" if gates and len(rule.sum) > 1 else whole
+        parts.append(f"{gates}{' × ' if gates else ''}{inner}, {size}")
+    if switch := stage.code_switch:
+        what = (
+            f"{switch.assign:g}"
+            if switch.assign is not None
+            else f"the batch's smallest reward - {switch.below_batch:g}"
+        )
+        parts.append(f"mixed languages ({switch.parts}): {what}")
+    return "; ".join(parts)
 
 
 def reach(rule: Reward, domains: Mapping[str, Domain]) -> tuple[float, float] | None:

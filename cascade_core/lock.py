@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
+from cascade_core.composition import named
 from cascade_core.errors import RunChanged
 from cascade_core.evaluate import Exam
 from cascade_core.folder import file_hash
@@ -42,7 +43,8 @@ def lock(
 ) -> dict[str, Any]:
     """The lock of a run; `flags` are each stage's own trainer flags, `engine` the versions of what trainers drive elsewhere."""
     provided = list(resources)
-    kinds = [("domain", name) for name in spec.domains]
+    scorers = named(spec)
+    kinds = [("domain", registry.meant(name, options)[0]) for name, options in scorers.items()]
     kinds += [("resource", f"{one.need}/{one.name}") for one in provided if one.name]
     kinds += [("trainer", name) for name in sorted({stage.trainer or spec.trainer for stage in spec.stages})]
     return {
@@ -51,7 +53,7 @@ def lock(
         "core": {"version": version("cascade-rl"), "source": source_hash("cascade_core")},
         "plugins": {f"{kind} {name}": _plugin(registry, kind, name) for kind, name in kinds},
         "resources": {one.need: dict(one.pinned) for one in provided},
-        "data": {name: files(options) for name, options in spec.domains.items()},
+        "data": {name: files(options) for name, options in scorers.items()},
         "engine": dict(engine or {}),
         "trainer_flags": {name: dict(values) for name, values in flags.items()},
         "benchmarks": {exam.name: exam.fingerprint for exam in found},

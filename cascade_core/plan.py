@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cascade_core.composition import measured, named, told
 from cascade_core.consistency import ONLY
 from cascade_core.domain import Benchmark, Domain, Task
 from cascade_core.errors import CascadeError, PluginBroken, SpecError
@@ -71,6 +72,7 @@ class StagePlan:
     settings: Mapping[str, Any]
     flags: Mapping[str, Any]
     command: tuple[str, ...] = ()
+    composition: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,11 +147,14 @@ def plan(spec: Spec, domains: Mapping[str, Domain], found: Registry | None = Non
         name=spec.name,
         seed=spec.seed,
         model=spec.model.model_dump(mode="json", exclude_none=True),
-        domains=tuple(_domain(name, spec, domains[name], found, tasks) for name in spec.domains),
-        stages=tuple(_stage(index, stage, spec, found) for index, stage in enumerate(spec.stages, 1)),
+        domains=tuple(
+            _domain(name, said, spec.seed, domains[name], found, tasks) for name, said in named(spec).items()
+        ),
+        stages=tuple(_stage(index, stage, spec, domains, found) for index, stage in enumerate(spec.stages, 1)),
         benchmarks=tuple(
             _benchmark(name, benchmark, domain, spec.evaluation, tasks)
-            for name, domain in domains.items()
+            for name in measured(spec, found)
+            for domain in (domains[name],)
             for benchmark in domain.benchmarks()
             if benchmark.of == "policy" and _is_wanted(f"{name}/{benchmark.name}", spec.evaluation)
         ),
@@ -202,16 +207,16 @@ def _is_wanted(name: str, settings: Evaluation) -> bool:
     return settings.benchmarks is None or name in settings.benchmarks
 
 
-def _domain(name: str, spec: Spec, domain: Domain, found: Registry, tasks: bool) -> DomainPlan:
-    ref = found.reference(name, spec.domains[name])
+def _domain(name: str, said: Mapping[str, Any], seed: int, domain: Domain, found: Registry, tasks: bool) -> DomainPlan:
+    ref = found.reference(name, said)
     example = None
     if tasks:
-        first = next(iter(_tasks(name, domain, "train", spec.seed, 1)), None)
+        first = next(iter(_tasks(name, domain, "train", seed, 1)), None)
         example = first.question if first else ""
     return DomainPlan(name, ref.distribution, ref.version, dict(ref.options), example)
 
 
-def _stage(index: int, stage: Stage, spec: Spec, found: Registry) -> StagePlan:
+def _stage(index: int, stage: Stage, spec: Spec, domains: Mapping[str, Domain], found: Registry) -> StagePlan:
     trainer = found.trainer(stage.trainer or spec.trainer)
     drawn = stage.steps * step_size(stage)
     engine = trainer_of(trainer, spec.engine)
@@ -228,6 +233,7 @@ def _stage(index: int, stage: Stage, spec: Spec, found: Registry) -> StagePlan:
         settings=_settings(stage),
         flags=dict(engine.settings(stage)),
         command=_command(index, stage, spec, engine),
+        composition=told(stage, domains),
     )
 
 
@@ -246,9 +252,9 @@ def _command(index: int, stage: Stage, spec: Spec, trainer: Trainer) -> tuple[st
 
 def _settings(stage: Stage) -> dict[str, Any]:
     """What the spec says of the stage, defaults included, without what has a place of its own in the plan."""
-    told = {"name", "kind", "domains", "steps", "seed", "trainer", "trainer_args"}
+    elsewhere = {"name", "kind", "domains", "steps", "seed", "trainer", "trainer_args", "reward", "code_switch"}
     foreign = {key for kind, keys in ONLY.items() if kind != stage.kind for key in keys}
-    return stage.model_dump(mode="json", exclude=told | foreign)
+    return stage.model_dump(mode="json", exclude=elsewhere | foreign)
 
 
 def _benchmark(name: str, benchmark: Benchmark, domain: Domain, settings: Evaluation, tasks: bool) -> BenchmarkPlan:

@@ -116,10 +116,26 @@ class Registry:
         """The tracker class called `name`; see `find` for what is raised."""
         return self.find("tracker", name)[0]  # type: ignore[no-any-return]
 
+    def meant(self, name: str, options: Mapping[str, Any] | None = None) -> tuple[str, Mapping[str, Any]]:
+        """The domain that a name of a spec stands for, and its options.
+
+        That is the domain so called; or, where none is, the only one that stands under the name with its own options: `preference:
+        {rlhf: {reward: sigmoid_z}}` is `rlhf` under another name, beside which there may be others of it.
+        """
+        given, known = options or {}, self.names("domain")
+        if name not in known and len(given) == 1:
+            ((other, inner),) = given.items()
+            # A slip in the domain's own name is what is refused then.
+            near = not hint(name, known) and hint(other, known)
+            if (other in known or near) and (inner is None or isinstance(inner, Mapping)):
+                return other, inner or {}
+        return name, given
+
     def reference(self, name: str, options: Mapping[str, Any] | None = None) -> DomainRef:
-        """What another process needs to rebuild the domain."""
-        cls, plugin = self.find("domain", name)
-        return DomainRef(name, dict(options or {}), plugin.distribution, plugin.version, cls.lane)
+        """What another process needs to rebuild the domain that is `meant`."""
+        known, given = self.meant(name, options)
+        cls, plugin = self.find("domain", known)
+        return DomainRef(known, dict(given), plugin.distribution, plugin.version, cls.lane)
 
     def build(self, ref: DomainRef) -> Domain:
         """The domain that `ref` stands for, in this process.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cascade_core import evaluate, lock, prompts, provision
+from cascade_core import composition, evaluate, lock, prompts, provision
 from cascade_core.conversation import converses
 from cascade_core.domain import Domain, DomainRef
 from cascade_core.errors import SpecError, TrainerError
@@ -44,7 +44,7 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
         TrainerError: a trainer does not find what it drives.
     """
     found = found or registry()
-    refs = {name: found.reference(name, options) for name, options in spec.domains.items()}
+    refs = {name: found.reference(name, options) for name, options in composition.named(spec).items()}
     domains = {name: found.build(ref) for name, ref in refs.items()}
     resources = provision.chosen(domains.values(), spec.resources, found)
     trainers = {stage.name: found.trainer(stage.trainer or spec.trainer) for stage in spec.stages}
@@ -60,7 +60,7 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
     packages = _packages(engines)
     trackers = {name: found.build_tracker(name, options) for name, options in spec.trackers.items()}
     check_secrets(trackers)
-    exams = tuple(evaluate.exams(domains, spec.evaluation))
+    exams = tuple(evaluate.exams({name: domains[name] for name in composition.measured(spec, found)}, spec.evaluation))
     held_out = evaluate.held_out(exams)
     for stage in spec.stages:
         prompts.check(stage, domains, spec.seed if stage.seed is None else stage.seed, held_out)

@@ -20,13 +20,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cascade_core import options, overrides, provision
+from cascade_core import composition, options, overrides, provision
 from cascade_core.document import Document, Where, read
 from cascade_core.domain import Benchmark, Domain
 from cascade_core.errors import CascadeError, PluginBroken, PluginError, SpecError, UsageError
 from cascade_core.nearest import suggestion
 from cascade_core.plugins import Registry, registry
 from cascade_core.refusals import Refusal, refusals
+from cascade_core.rule import CODE_SWITCH
 from cascade_core.settings import Sampling, Spec, Stage, is_path
 from cascade_core.trainers import trainer_of
 
@@ -64,8 +65,10 @@ def check(
     found = found or registry()
     domains: dict[str, Domain] = {}
     wrong = [*_build(spec, found, domains), *_trainers(spec, found), *_trackers(spec, found)]
-    if len(domains) == len(spec.domains):
-        wrong += [*_resources(spec, domains, found), *_benchmarks(spec, domains)]
+    if len(domains) == len(composition.named(spec)):
+        own = {name: domains[name] for name in composition.measured(spec, found)}
+        wrong += [*_resources(spec, domains, found), *_benchmarks(spec, own)]
+        wrong += [Refusal(where, what) for where, what in composition.misfits(spec, domains)]
     wrong += _model(spec)
     if wrong:
         raise _refused(document, wrong)
@@ -185,16 +188,30 @@ def _dotted(data: Any, where: Where) -> str:
 
 def _build(spec: Spec, found: Registry, domains: dict[str, Domain]) -> Iterator[Refusal]:
     """Builds every domain into `domains`; yields what stands in the way."""
-    for name, given in spec.domains.items():
+    for name, said in composition.named(spec).items():
         where: Where = ("domains", name)
+        known, given = found.meant(name, said)
+        if known == CODE_SWITCH and known not in found.names("domain"):
+            yield from _no_detector(spec, known)
+            continue
+        where = (*where, known) if known != name else where
         try:
-            cls = found.domain(name)
+            cls = found.domain(known)
             wrong = list(options.problems(cls, given))
             yield from (Refusal((*where, *inner), what, is_key=what.startswith("unknown")) for inner, what in wrong)
             if not wrong:
-                domains[name] = found.build(found.reference(name, given))
+                domains[name] = found.build(found.reference(name, said))
         except CascadeError as cause:
             yield Refusal((*where, *_meant(given, str(cause))), str(cause), is_key=True)
+
+
+def _no_detector(spec: Spec, name: str) -> Iterator[Refusal]:
+    what = f"domain {name!r} is not installed; pip install cascade-plugin-language"
+    if name in spec.domains:
+        yield Refusal(("domains", name), what, is_key=True)
+    for index, stage in enumerate(spec.stages):
+        if stage.code_switch:
+            yield Refusal(("stages", index, "code_switch"), f"{what}, by which it judges", is_key=True)
 
 
 def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> Iterator[Refusal]:

@@ -84,6 +84,8 @@ def _tables(made: Plan) -> Iterator[Table | str]:
         for setting, value in stage.settings.items():
             settings.add_row(setting, brief(value))
         yield settings
+        if stage.composition:
+            yield f"Reward of {stage.folder}: {stage.composition}\n"
         flags = table(f"What {stage.trainer} gets for {stage.folder}", "flag", "value")
         for flag, value in stage.flags.items():
             flags.add_row(flag, brief(value))

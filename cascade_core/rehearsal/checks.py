@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade_core import evaluate, prompts, provision
+from cascade_core.composition import measured, named
 from cascade_core.domain import Domain
 from cascade_core.errors import CascadeError, PluginError, SpecError
 from cascade_core.plugins import Registry
@@ -84,7 +85,7 @@ def _bare(line: str) -> str:
 
 def _built(spec: Spec, found: Registry) -> Iterator[tuple[str, Domain]]:
     """The domains that can be built, where another cannot."""
-    for name, options in spec.domains.items():
+    for name, options in named(spec).items():
         with suppress(CascadeError):
             yield name, found.build(found.reference(name, options))
 
@@ -130,7 +131,9 @@ def _secrets(seen: Looked) -> Iterator[str]:
 
 def _data(seen: Looked) -> None:
     """Loads every benchmark, and the first rows of every stage."""
-    for name, domain in seen.domains.items():
+    for name in measured(seen.spec, seen.found):
+        if (domain := seen.domains.get(name)) is None:
+            continue
         try:
             seen.exams += evaluate.exams({name: domain}, _own(seen.spec, name, domain))
         except Exception as cause:  # noqa: BLE001 - a stranger's loader

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cascade_core import provision, rehearsal
+from cascade_core.composition import named
 from cascade_core.errors import CascadeError, SpecError, UsageError
 from cascade_core.plugins import Registry, registry
 from cascade_core.rehearsal import tiny
@@ -132,7 +133,7 @@ class _Trial:
 
     def _judged(self, seen: Looked, python: str | None, running: provision.Running, stack: ExitStack) -> Rehearsal:
         small, replaced = shrunk(self.spec, self.folder / "model", python, self.plan.steps, seen.found)
-        refs = {name: seen.found.reference(name, options) for name, options in small.domains.items()}
+        refs = {name: seen.found.reference(name, options) for name, options in named(small).items()}
         scorer = stack.enter_context(Scorer(refs, small.scoring, running.addresses))
         rows = answers(seen, self.plan.tasks)
         with self.bar("judging", sum(map(len, rows.values()))) as advance:

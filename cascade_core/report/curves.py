@@ -48,6 +48,13 @@ CURVES = (
     Curve("divergence from the start (KL)", {"": "kl"}),
 )
 _DOMAIN = "value/"
+# Curves of a composed reward with one line for each scorer: what ends the field `component/NAME/…`, and the title.
+_COMPONENT = "component/"
+_COMPONENTS = {
+    "/raw_mean": "reward by component, raw",
+    "/weighted_mean": "reward by component, weighted",
+    "/trained_mean": "reward by component, as trained",
+}
 # Curves with one line for each domain: what stands before the domain in the field, and the title.
 _VERDICTS = {
     "wait_seconds/": "wait for the last verdict by domain, s",
@@ -133,7 +140,16 @@ def _known(steps: Sequence[Event]) -> list[Curve]:
     """The known curves, and the values by domain where there are several."""
     values = _by_domain(steps, _DOMAIN)
     by_domain = [Curve("value by domain", values, floor=0.0)] if len(values) > 1 else []
-    return [*CURVES[:2], *by_domain, *CURVES[2:]]
+    return [*CURVES[:2], *by_domain, *_components(steps), *CURVES[2:]]
+
+
+def _components(steps: Sequence[Event]) -> list[Curve]:
+    """What each scorer of a composed reward gave."""
+    parts = [key for key in _fields(steps) if key.startswith(_COMPONENT)]
+    return [
+        Curve(title, {key.removeprefix(_COMPONENT).removesuffix(end): key for key in parts if key.endswith(end)})
+        for end, title in _COMPONENTS.items()
+    ]
 
 
 def _times(steps: Sequence[Event]) -> list[Curve]:
@@ -147,7 +163,7 @@ def _by_domain(steps: Sequence[Event], prefix: str) -> dict[str, str]:
 
 def _others(steps: Sequence[Event]) -> list[Curve]:
     """Whatever else is a number; the metrics of scores come as `metric/<domain>/<name>`."""
-    others = sorted(key for key in _fields(steps) if key not in _KNOWN and not key.startswith(_DOMAIN))
+    others = sorted(key for key in _fields(steps) if key not in _KNOWN and not key.startswith((_DOMAIN, _COMPONENT)))
     titles = {key: key.removeprefix("metric/").replace("_", " ") for key in others if "_seconds" not in key}
     return [Curve(title, {"": key}) for key, title in list(titles.items())[:MOST_OTHERS]]
 

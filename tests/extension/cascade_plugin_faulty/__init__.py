@@ -8,6 +8,7 @@ import os
 from cascade_core import hookimpl
 from cascade_plugin_faulty.domains import Batchwise, Faulty, Grouped, Shut, Stillborn
 from cascade_plugin_faulty.guess import Guess
+from cascade_plugin_faulty.said import Preferred, Said
 from cascade_plugin_faulty.tidy import Tidy
 
 WISH = os.environ.get("CASCADE_PLUGIN_FAULTY", "")
@@ -24,4 +25,4 @@ if WISH == "hook":
 
 @hookimpl
 def cascade_domains():
-    return [Faulty, Grouped, Batchwise, Shut, Stillborn, Tidy, Guess]
+    return [Faulty, Grouped, Batchwise, Shut, Stillborn, Tidy, Guess, Said, Preferred]
