@@ -107,20 +107,22 @@ class Encoder:
 
     def _pair(self, prompt: str, response: str) -> Encoded:
         whole = self._tokenizer(prompt, response, verbose=False)
-        ids, types, tokens = whole["input_ids"], whole.get("token_type_ids"), len(whole["input_ids"])
-        if tokens > self.limit:
-            room = self.limit - self._tokenizer.num_special_tokens_to_add(pair=True)
-            if room < 1:
-                raise Unreadable(f"{self.limit} tokens leave no room for a response")
-            answer = self._tokenizer(response, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
-            asked = self._tokenizer(prompt, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
-            response = _tail(response, answer["offset_mapping"], room)
-            prompt = _tail(prompt, asked["offset_mapping"], max(0, room - len(answer["input_ids"])))
-            whole = self._tokenizer(prompt, response, verbose=False)
-            # A text that is cut between two of its tokens may have one more than what was left of it.
-            ids = whole["input_ids"][: self.limit]
-            types = whole["token_type_ids"][: self.limit] if types is not None else None
-        return Encoded(ids, types, tokens, tokens > self.limit)
+        tokens = len(whole["input_ids"])
+        room = self.limit - self._tokenizer.num_special_tokens_to_add(pair=True)
+        if tokens > self.limit and room < 1:
+            raise Unreadable(f"{self.limit} tokens leave no room for a response")
+        while len(whole["input_ids"]) > self.limit:
+            answer, asked = self._offsets(response), self._offsets(prompt)
+            ends = _tail(response, answer, room), _tail(prompt, asked, max(0, room - len(answer)))
+            whole = self._tokenizer(ends[1], ends[0], verbose=False)
+            room -= max(
+                1, len(whole["input_ids"]) - self.limit
+            )  # what is left of a word may be more tokens than before
+        return Encoded(whole["input_ids"], whole.get("token_type_ids"), tokens, tokens > self.limit)
+
+    def _offsets(self, text: str) -> Sequence[tuple[int, int]]:
+        made = self._tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
+        return [(int(begin), int(end)) for begin, end in made["offset_mapping"]]
 
     def _lines(self, prompt: str | Sequence[Message]) -> str:
         return self._text(prompt if isinstance(prompt, str) else "\n".join(turn["content"] for turn in prompt))
@@ -129,14 +131,18 @@ class Encoder:
         return str(self._tokenizer.eos_token or "")
 
     def _text(self, text: str) -> str:
+        text = _sound(text)
         return self._special.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text) if self._special else text
 
 
 def _tail(text: str, offsets: Sequence[tuple[int, int]], count: int) -> str:
-    """The end of a text, so many tokens long."""
+    """The end of a text, at most so many tokens long, from the beginning of a character."""
     if count >= len(offsets):
         return text
-    return text[offsets[len(offsets) - count][0] :] if count else ""
+    first = len(offsets) - max(0, count)
+    while 0 < first < len(offsets) and offsets[first][0] < offsets[first - 1][1]:
+        first += 1
+    return text[offsets[first][0] :] if first < len(offsets) else ""
 
 
 def _sound(text: str) -> str:
