@@ -84,14 +84,14 @@ class Composition:
 
 
 def _looked_at(row: Mapping[str, Any], switch: CodeSwitch) -> Row:
-    """The row as the detector is to see it; an unfinished thought has no answer, and nothing in it can be wrong."""
+    """The row as the detector is to see it: an unfinished thought has no answer, and is looked at whole."""
     if switch.parts == "all":
         return dict(row)
     try:
-        answer = row_response(row).answer or ""
+        answer = row_response(row).answer
     except RowError:  # the scorer itself says what is wrong with it
-        return dict(row)
-    return {**row, "response": answer, "prefill": "", "mode": "", "turns": []}
+        answer = None
+    return dict(row) if answer is None else {**row, "response": answer, "prefill": "", "mode": "", "turns": []}
 
 
 def _compose(rule: Reward, sample: Sample) -> None:

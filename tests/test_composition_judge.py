@@ -223,7 +223,7 @@ def test_a_response_that_the_detector_cannot_judge_is_masked_and_counted(judge: 
     assert judged.metrics["component/code-switch/failed"] == 1 and judged.metrics["code_switch_rate"] == 0.0
 
 
-@pytest.mark.parametrize(("parts", "found"), [("all", [0, 0, 0]), ("answer", [1, 0, 1])])
+@pytest.mark.parametrize(("parts", "found"), [("all", [0, 0, 0]), ("answer", [1, 0, 0])])
 def test_the_stage_says_whether_thoughts_are_looked_at(judge: Make, parts: str, found: list[int]) -> None:
     texts = ["<think>mixed</think>rule", "<think>so</think>rule mixed", "<think>mixed without an end"]
     judged = judge(code_switch={"assign": -1, "parts": parts}).judge(0, [row("a", text=text) for text in texts])
