@@ -24,7 +24,8 @@ from urllib.parse import urlsplit
 from cascade_core.answer import Garbage, Refused, Reply, read_reply
 from cascade_core.errors import UsageError
 from cascade_core.rows import Row
-from cascade_core.settings import Sampling
+from cascade_core.settings import Modes, Sampling
+from cascade_core.template import EMPTY_THOUGHT, messages
 
 if TYPE_CHECKING:
     import httpx2
@@ -37,6 +38,7 @@ PASSING = frozenset({408, 409, 425, 429})
 LONGEST_PAUSE_SECONDS = 60.0
 LONGEST_RETRY_AFTER_SECONDS = 600.0
 LARGEST_BODY_BYTES = 64 * 2**20
+_HERE = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Endpoint:
         timeout_seconds: for one whole answer, from the connection to its last byte.
         tries: of one request, the first included.
         pause_seconds: the longest pause after the first try; it doubles with each, up to 60 s.
+        modes: how a row's mode is said to the server's model.
 
     Raises:
         UsageError: the address is none of http or https, or carries a password, a query or a fragment.
@@ -65,6 +68,7 @@ class Endpoint:
     timeout_seconds: float = 600.0
     tries: int = 6
     pause_seconds: float = 2.0
+    modes: Modes = "switch"
 
     def __post_init__(self) -> None:
         try:
@@ -79,20 +83,47 @@ class Endpoint:
         if not self.key.isascii() or not self.key.isprintable():
             raise UsageError("the API key holds characters that no HTTP header takes")
 
+    def check_mode(self, mode: str) -> None:
+        """Lets a mode pass that the server can be told.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        if mode and self.modes == "switch" and self.api == "completions":
+            raise UsageError(
+                f"the mode {mode!r} of a task cannot be said to a server of completions, which has no chat template's switch; take"
+                " --api chat, or --modes flags, prefill or none"
+            )
+        if mode == "no_think" and self.modes == "prefill" and self.api == "chat":
+            raise UsageError(
+                "a server of chat completions cannot be told how its answer begins, and the mode 'no_think' is a prefill (modes:"
+                " prefill); evaluate the model's folder, or take --modes switch if the server's template has that switch"
+            )
+
+    def prefill(self, row: Row) -> str:
+        """What the answer to a row begins with, where that is said to the server."""
+        is_said = self.modes == "prefill" and self.api == "completions"
+        return EMPTY_THOUGHT if is_said and row.get("mode") == "no_think" else ""
+
     def payload(self, row: Row, sampling: Sampling, seed: int) -> dict[str, Any]:
-        """The body of the request for one response to a row's prompt."""
-        prompt = row["prompt"]
+        """The body of the request for one response to a row's prompt.
+
+        Raises:
+            UsageError: as `check_mode`.
+        """
+        self.check_mode(row.get("mode") or "")
+        turns = messages(row, self.modes)
         asked: dict[str, Any] = {"model": self.model}
         if self.api == "chat":
-            asked["messages"] = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+            asked["messages"] = turns
         else:
-            asked["prompt"] = prompt if isinstance(prompt, str) else "\n".join(turn["content"] for turn in prompt)
+            asked["prompt"] = "\n".join(turn["content"] for turn in turns) + self.prefill(row)
         asked |= {"max_tokens": sampling.max_response_tokens, "temperature": sampling.temperature, "seed": seed}
         if sampling.top_p < 1:
             asked["top_p"] = sampling.top_p
         if sampling.top_k:
             asked["top_k"] = sampling.top_k
-        if row.get("mode") and self.api == "chat":
+        if row.get("mode") and self.modes == "switch":
             asked["chat_template_kwargs"] = {"enable_thinking": row["mode"] == "think"}
         asked |= self.body
         return {name: value for name, value in asked.items() if value is not None}
@@ -114,6 +145,7 @@ class Client:
             headers["Authorization"] = f"Bearer {endpoint.key}"
         self._http = httpx2.AsyncClient(
             headers=headers,
+            trust_env=urlsplit(endpoint.url).hostname not in _HERE,  # a proxy is not asked about this machine
             timeout=httpx2.Timeout(None, connect=min(30.0, endpoint.timeout_seconds)),
             limits=httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency),
         )
