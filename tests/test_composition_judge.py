@@ -1,7 +1,8 @@
-"""Several scorers to one reward, through the judge that both trainers call: E4 and E5 of the recipe, faults, and what is stored."""
+"""Several scorers to one reward, through the judge that both trainers call: the paper's rules, faults, what is stored, and the document."""
 
 import json
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from faulty import faulty_scorer, ref
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cascade_core.document import parse
 from cascade_core.domain import DomainRef
 from cascade_core.errors import TooManyFailures
 from cascade_core.judge import Judge, Judged
@@ -35,6 +37,11 @@ def scorer() -> Iterator[Scorer]:
         "raw": said("said", "preference"),
         "preference": said("preferred", "preference", "io"),
         "code-switch": said("said", "mixed"),
+        "if": said("said", "if"),
+        "math": said("said", "math"),
+        "code": said("said", "code"),
+        "rlhf": said("said", "rlhf"),
+        "clean": said("said", "clean"),
         "broken": ref("grouped", fault="raise"),
     }
     with faulty_scorer(domains=named, workers=1, concurrency=1, cpu_seconds=0.2) as shared:
@@ -71,7 +78,7 @@ NUMBERS = st.floats(-50, 50).map(lambda number: round(number, 3))
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.booleans(), st.none() | NUMBERS), min_size=2, max_size=8))
-def test_e4_a_failure_is_0_and_a_pass_1_plus_the_sigmoid_of_the_z_score_over_all_that_were_judged(
+def test_a_failure_is_0_and_a_pass_1_plus_the_sigmoid_of_the_z_score_over_all_that_were_judged(
     judge: Make, group: list[tuple[bool, float | None]]
 ) -> None:
     judged = judge(reward=PAPER).judge(0, [row("a", rule=int(passed), preference=score) for passed, score in group])
@@ -83,7 +90,7 @@ def test_e4_a_failure_is_0_and_a_pass_1_plus_the_sigmoid_of_the_z_score_over_all
         elif score is None:
             assert (found["reward"], found["masked"], found["advantage"]) == (None, "error", 0.0)
         else:
-            spread = statistics.pstdev(live)
+            spread = statistics.stdev(live) if len(live) > 1 else 0.0
             z = (score - statistics.fmean(live)) / spread if spread > 1e-9 else 0.0
             assert found["reward"] == pytest.approx(1 + 1 / (1 + math.exp(-z)), abs=1e-6)
             assert 1 < found["reward"] < 2
@@ -101,7 +108,7 @@ def test_every_component_is_stored_raw_weighted_and_as_trained(judge: Make, tmp_
     rule = {**PAPER, "weights": {"preference": 0.5}}
     judged = judge(reward=rule).judge(0, [row("a", rule=1, preference=3), row("a", rule=0, preference=1)])
     first = judged.rows[0]["components"]
-    z = 1 / (1 + math.exp(-1))
+    z = 1 / (1 + math.exp(-math.sqrt(0.5)))
     assert first["rule"] == {"value": 1.0, "raw": 1.0, "trained": 1.0, "weighted": 1.0, "note": "rule says 1"}
     assert first["preference"]["raw"] == 3.0 and first["preference"]["value"] == 1.0
     assert first["preference"]["trained"] == pytest.approx(z)
@@ -170,7 +177,7 @@ def test_a_kill_does_not_reset_the_failures_of_a_scorer_beside(judge: Make) -> N
         judge(max_error_rate=0.2, reward=PAPER).judge(1, rows(1.0))
 
 
-def test_e14_rows_that_were_handed_over_get_the_same_rewards(judge: Make) -> None:
+def test_rows_that_were_handed_over_get_the_same_rewards(judge: Make) -> None:
     rows = [row(g, rule=n % 2, preference=n, mixed=int(n != 3)) for g in "ab" for n in range(G)]
     stage = {"reward": PAPER, "code_switch": {"below_batch": 10, "parts": "answer"}}
     at_once = judge(**stage).judge(0, rows)
@@ -184,7 +191,7 @@ def test_e14_rows_that_were_handed_over_get_the_same_rewards(judge: Make) -> Non
         assert column(found, name) == column(at_once, name)
 
 
-def test_e5_rlhf_a_mixed_response_gets_the_smallest_reward_of_the_whole_batch_minus_10(judge: Make) -> None:
+def test_in_rlhf_a_mixed_response_gets_the_smallest_reward_of_the_whole_batch_minus_10(judge: Make) -> None:
     rows = [
         *(row("a", "raw", preference=n, mixed=int(n != 2)) for n in (1, 2, 3)),
         *(row("b", "raw", preference=n, mixed=int(n != -7)) for n in (-7, -6)),
@@ -199,7 +206,7 @@ def test_e5_rlhf_a_mixed_response_gets_the_smallest_reward_of_the_whole_batch_mi
 
 
 @pytest.mark.parametrize("value", [-1, 0])
-def test_e5_math_and_code_a_mixed_response_is_assigned_its_reward_right_or_wrong(judge: Make, value: int) -> None:
+def test_in_math_and_code_a_mixed_response_is_assigned_its_reward_right_or_wrong(judge: Make, value: int) -> None:
     rows = [row("a", rule=right, mixed=clean) for right in (0, 1) for clean in (0, 1)]
     judged = judge(code_switch={"assign": value}).judge(0, rows)
     assert column(judged, "reward") == [value, 0, value, 1]
@@ -228,3 +235,37 @@ def test_the_stage_says_whether_thoughts_are_looked_at(judge: Make, parts: str, 
     texts = ["<think>mixed</think>rule", "<think>so</think>rule mixed", "<think>mixed without an end"]
     judged = judge(code_switch={"assign": -1, "parts": parts}).judge(0, [row("a", text=text) for text in texts])
     assert [one["code-switch"]["value"] for one in column(judged, "components")] == found
+
+
+DOCUMENT = Path(__file__).parents[1] / "docs/rewards.md"
+EXAMPLE = re.compile(r"^```yaml\n((?:(?!```).*\n)+)```\n\n((?:\|.*\n)+)", re.MULTILINE)
+EXAMPLES = EXAMPLE.findall(DOCUMENT.read_text("utf-8"))
+
+
+def told(cell: str) -> float | None:
+    return None if cell == "not judged" else float(cell)
+
+
+@pytest.mark.parametrize(("spec", "table"), EXAMPLES, ids=range(len(EXAMPLES)))
+def test_the_examples_of_the_document_come_true(scorer: Scorer, spec: str, table: str) -> None:
+    (stage,) = parse(spec, "rewards.md").data["stages"]
+    head, _, *lines = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines()]
+    rows, expected = [], [dict(zip(head, line, strict=True)) for line in lines]
+    for line in expected:
+        parts = {name.strip("`"): told(cell) for name, cell in line.items() if re.fullmatch(r"`[^`]+`", name)}
+        # The detector's key in the stand-in is another word.
+        rows.append(row("one", stage["domains"], **{"mixed": parts.pop("code-switch", 1.0), **parts}))
+    judged = Judge(scorer, Stage.model_validate({**stage, "overlong": "keep"}), 0, None, 1.0).judge(0, rows)
+    for line, found in zip(expected, judged.rows, strict=True):
+        reward = told(line["reward"]) if line["reward"] != "masked" else None
+        assert found["reward"] == (None if reward is None else pytest.approx(reward, abs=0.005)), line
+        for name, cell in line.items():
+            if name.endswith(" as trained"):
+                part = found["components"][name.removesuffix(" as trained").strip("`")]
+                assert part["trained"] == pytest.approx(told(cell), abs=0.005), line
+
+
+def test_the_document_has_the_papers_rules() -> None:
+    text = " ".join(spec for spec, _ in EXAMPLES)
+    rules = ("gate: if, sum: [if, preference]", "below_batch: 10", "assign: -1", "assign: 0", "min: [")
+    assert [rule for rule in rules if rule not in text] == []

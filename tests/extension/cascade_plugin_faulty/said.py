@@ -54,5 +54,5 @@ class Preferred(Said):
     def rewards(self, group: Group, batch: BatchStats) -> Sequence[float]:
         raw = [score.trained for score in group.scores]
         mean = math.fsum(raw) / len(raw)
-        spread = math.sqrt(math.fsum((one - mean) ** 2 for one in raw) / len(raw))
+        spread = math.sqrt(math.fsum((one - mean) ** 2 for one in raw) / max(len(raw) - 1, 1))
         return [1 / (1 + math.exp(-((one - mean) / spread if spread > 1e-9 else 0.0))) for one in raw]
