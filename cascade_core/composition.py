@@ -3,8 +3,8 @@
 `Composition` says which rows are judged beside a sample's own (the same task and response under the name of another scorer),
 and makes one reward of all that was said (`Reward`, `CodeSwitch` in `rule.py` say how). The verdict of the sample's own domain,
 its *value*, is never touched: what evaluation and "all responses were right" go by stays that domain's alone. A sample of
-which a scorer that is needed gave no verdict has no reward, and is masked. `named`, `measured` and `misfits` are what
-a spec's scorers are, which of them are benchmarks, and what does not fit together. Nothing is judged here.
+which a scorer that is needed gave no verdict has no reward, and is masked. `named`, `judging`, `measured` and
+`misfits` are what a spec's scorers are, which a stage asks, which are benchmarks, and what does not fit together. Nothing is judged here.
 """
 
 from __future__ import annotations
@@ -164,6 +164,12 @@ def named(spec: Spec) -> dict[str, Mapping[str, Any]]:
     if any(stage.code_switch for stage in spec.stages):
         found.setdefault(CODE_SWITCH, {})
     return found
+
+
+def judging(stage: Stage) -> list[str]:
+    """The names of all scorers that a stage asks, its own domains first, each once."""
+    beside = [*(stage.reward.names if stage.reward else ()), *([CODE_SWITCH] if stage.code_switch else ())]
+    return list(dict.fromkeys([*stage.domains, *beside]))
 
 
 def measured(spec: Spec, known: Registry) -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strangers import Publish, publish
 
 from cascade_core.advantages import advantages
-from cascade_core.composition import Composition, Sample, combined, measured, misfits, named
+from cascade_core.composition import Composition, Sample, combined, judging, measured, misfits, named
 from cascade_core.domain import Score
 from cascade_core.errors import SpecError
 from cascade_core.opinion import Opinion
@@ -222,6 +222,7 @@ def test_a_stage_that_looks_for_code_switches_needs_the_detector_once() -> None:
     stages = [{"name": n, "domains": "a", "steps": 1, "code_switch": {"assign": -1}} for n in "xy"]
     spec = Spec.model_validate({"name": "s", "model": "o/m", "domains": {"a": {}}, "stages": stages})
     assert named(spec) == {"a": {}, "code-switch": {}} and list(spec.domains) == ["a"]
+    assert judging(spec.stages[0]) == ["a", "code-switch"]
 
 
 def test_the_plan_says_what_the_reward_is(tmp_path: Path, plugins: Registry) -> None:

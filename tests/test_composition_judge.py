@@ -12,6 +12,8 @@ import pytest
 from faulty import faulty_scorer, ref
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from serving import served
+from test_serve_rollout import SLOTS, STAGE, draw, rollouts, step
 
 from cascade_core.document import parse
 from cascade_core.domain import DomainRef
@@ -269,3 +271,39 @@ def test_the_document_has_the_papers_rules() -> None:
     text = " ".join(spec for spec, _ in EXAMPLES)
     rules = ("gate: if, sum: [if, preference]", "below_batch: 10", "assign: -1", "assign: 0", "min: [")
     assert [rule for rule in rules if rule not in text] == []
+
+
+def test_a_sample_that_its_engine_gave_up_is_masked_and_counts_for_every_scorer(judge: Make) -> None:
+    missing = {**row("a"), "response": None}
+    stage = {"reward": PAPER, "code_switch": {"assign": -1, "parts": "answer"}}
+    judged = judge(**stage).judge(0, [missing, row("a", rule=1, preference=1)])
+    assert column(judged, "masked") == ["error", ""] and judged.rows[1]["reward"] == 1.5
+    assert {name: set(part) for name, part in judged.rows[0]["components"].items()} == {
+        "rule": {"error"},
+        "preference": {"error"},
+        "code-switch": {"error"},
+    }
+
+
+def test_a_composed_reward_that_leaves_the_range_masks_its_sample(judge: Make) -> None:
+    rows = [row("a", rule=9e99, other=9e99), row("a", rule=1, other=1)]
+    judged = judge(reward={"sum": ["rule", "other"], "weights": {"rule": 1e6}}).judge(0, rows)
+    assert column(judged, "masked") == ["error", ""] and column(judged, "advantage") == [0.0, 0.0]
+    assert "is out of range (allowed: up to 1e100 in size)" in judged.rows[0]["score"]["error"]
+
+
+def test_the_service_of_the_trainer_openrlhf_gives_the_rewards_of_the_judge(tmp_path: Path, judge: Make) -> None:
+    stage = {**STAGE, "reward": {"gate": "faulty", "sum": ["faulty", "batchwise"]}}
+    with served(rollouts=rollouts(tmp_path / "served", **stage)) as service:
+        told = step(service, draw(service, 0))
+    sent = list(read(tmp_path / "served/rollouts/step-00000.jsonl"))
+    assert [row["reward"] for row in sent] == [2.0, 0.0] * SLOTS
+    found = judge(**stage, advantage={"std": "sample"}).judge(0, [_sampled(row) for row in sent])
+    for name in ("reward", "advantage", "components"):
+        assert column(found, name) == [row[name] for row in sent]
+    assert {answer["extra_logs"]["cascade_reward"] for _, answer in told.values()} == {2.0, 0.0}
+
+
+def _sampled(row: dict[str, Any]) -> dict[str, Any]:
+    made = ("score", "reward", "advantage", "masked", "components", "step")
+    return {name: value for name, value in row.items() if name not in made}
