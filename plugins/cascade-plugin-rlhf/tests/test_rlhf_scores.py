@@ -1,0 +1,153 @@
+"""Scores of the domain, with a client that answers what a test says: nothing that fails becomes a number."""
+
+import pytest
+from cascade_plugin_rlhf.domain import RLHF
+from cascade_plugin_rlhf.judge import Comparison
+from cascade_plugin_rlhf.pairs import REFERENCE
+from cascade_plugin_rlhf.reward import sigmoid
+from cascade_plugin_rlhf.verdict import RewardModelError, Scored, Unjudged
+
+from cascade_core.domain import Response, Task
+from cascade_core.errors import ResourceError, TaskError, UsageError
+
+
+class Client:
+    """Scores texts from a table, and keeps what it was asked."""
+
+    def __init__(self, table):
+        self.table, self.asked = table, []
+
+    def scores(self, items):
+        self.asked.append([(prompt, text) for prompt, text in items])
+        found = [self.table[text] for _, text in items]
+        for one in found:
+            if isinstance(one, Exception):
+                raise one
+        return [one if isinstance(one, Unjudged) else Scored(one) for one in found]
+
+    def close(self):
+        self.table = {}
+
+
+class Judge(Client):
+    def compare(self, contests):
+        self.asked += contests
+        return [self.table[first] for _, first, _ in contests]
+
+
+def domain(table, **options):
+    made = RLHF(**options)
+    made._client = Client(table)
+    return made
+
+
+TASK = Task("a", [{"role": "user", "content": "2 and 2?"}], {REFERENCE: "4."})
+
+
+def test_the_value_is_the_sigmoid_of_the_distance_to_the_reference_and_the_reward_is_raw():
+    score = domain({"four": 3.0, "4.": 2.0}).score(TASK, Response("four"))
+    assert (score.reward, score.value) == (3.0, sigmoid(1.0))
+    assert (score.metrics["raw"], score.metrics["reference_raw"], score.metrics["win"]) == (3.0, 2.0, 1.0)
+
+
+def test_messages_go_to_the_reward_model_as_they_are():
+    one = domain({"four": 3.0, "4.": 2.0})
+    one.score(TASK, Response("four"))
+    assert one._client.asked == [[(TASK.prompt, "four"), (TASK.prompt, "4.")]]
+
+
+def test_a_reference_is_scored_once():
+    one = domain({"four": 3.0, "4.": 2.0, "five": 1.0})
+    values = [one.score(TASK, Response(text)).metrics["distance"] for text in ("four", "five", "four")]
+    assert values == [1.0, -1.0, 1.0]
+    assert [len(items) for items in one._client.asked] == [2, 1, 1]
+
+
+def test_a_threshold_takes_the_place_of_every_reference():
+    one = domain({"four": 3.0}, threshold=2.5)
+    score = one.score(TASK, Response("four"))
+    assert score.value == sigmoid(0.5) and "win" not in score.metrics
+
+
+def test_a_task_of_another_domain_has_no_reference_whatever_its_answer_is():
+    one = domain({"four": 3.0})
+    for answer in ("4", {"label": "4"}, None, 4, {"reference": "4."}):
+        assert one.score(Task("b", "2 and 2?", answer), Response("four")).value == sigmoid(3.0)
+
+
+def test_an_unfinished_thought_is_scored_whole_and_says_so():
+    one = domain({"<think>so 4": -2.0, "4.": 2.0})
+    score = one.score(TASK, Response("so 4", "<think>", "think", True))
+    assert score.reward == -2.0 and "unfinished" in score.note
+
+
+@pytest.mark.parametrize("trouble", [Unjudged("the score is nan"), RewardModelError("gone")])
+def test_no_failure_of_a_response_becomes_a_number(trouble):
+    with pytest.raises(ResourceError):
+        domain({"four": trouble, "4.": 2.0}).score(TASK, Response("four"))
+
+
+def test_a_reference_that_cannot_be_scored_is_the_tasks_fault_and_is_asked_for_again():
+    one = domain({"four": 3.0, "4.": Unjudged("too long")})
+    for _ in range(2):
+        with pytest.raises(TaskError, match="reference"):
+            one.score(TASK, Response("four"))
+    one._client.table["4."] = 2.0
+    assert one.score(TASK, Response("four")).value == sigmoid(1.0)
+
+
+def test_a_domain_that_was_not_opened_gives_no_score():
+    with pytest.raises(ResourceError, match="not opened"):
+        RLHF().score(TASK, Response("four"))
+
+
+ARENA = Task("q", "2 and 2?", {REFERENCE: "4."}, meta={"judged": True})
+
+
+def judged(table):
+    made = RLHF(arena="questions.jsonl")
+    made._judge = Judge(table)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "value"), [(2, 1, 1.0), (1, -1, 0.5), (0, 0, 0.5), (0, -1, 0.25), (-2, -2, 0.0)]
+)
+def test_a_judges_word_is_the_mean_over_both_orders(forward, backward, value):
+    score = judged({"four": Comparison(forward, backward)}).score(ARENA, Response("four"))
+    assert score.value == value
+
+
+def test_a_judge_that_says_nothing_gives_no_score():
+    with pytest.raises(ResourceError, match="prose"):
+        judged({"four": Unjudged("prose")}).score(ARENA, Response("four"))
+
+
+def test_an_unfinished_answer_loses_and_the_judge_is_not_asked():
+    one = judged({})
+    assert one.score(ARENA, Response("so", "<think>", "think")).value == 0.0
+    assert one._judge.asked == []
+
+
+def test_a_judge_is_needed_only_where_there_is_something_to_judge():
+    assert RLHF().needs == ("reward_model",)
+    assert RLHF(arena="questions.jsonl").needs == ("judge", "reward_model")
+    assert RLHF.needs == ("reward_model",)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"reward": "rank"},
+        {"eval_samples": 0},
+        {"eval_limit": 0},
+        {"warn_correlation": 0.0},
+        {"warn_correlation": 1.5},
+        {"warn_drift": 0.0},
+        {"arena_answers": "a.jsonl"},
+        {"eval_data": {"arena": "a.jsonl"}},
+    ],
+)
+def test_an_option_with_an_impossible_value_is_refused(options):
+    with pytest.raises(UsageError):
+        RLHF(**options)
