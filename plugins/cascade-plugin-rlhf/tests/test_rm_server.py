@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -134,7 +135,6 @@ def test_what_was_cut_is_told_by_item(server: tuple[str, Any]) -> None:
         ("/v1/none/score", {}, 404, "there is no '/v1/none/score'"),
         ("/v1/new/get_reward", {"query": ["a"], "prompts": []}, 422, "body.prompts must be a list as long as query, 1"),
         ("/v1/new/get_reward", {"query": [7]}, 422, r"body.query\[0\] must be a text"),
-        ("/v1/new/score", {"items": [{"prompt": "", "response": "x" * 2**20}]}, 413, "the body is longer than 1 MiB"),
         ("/models", {}, 405, "not with POST"),
     ],
     ids=lambda value: f"{value!s:.40}",
@@ -145,6 +145,17 @@ def test_a_request_that_cannot_be_is_refused_by_name(
     code, told = ask(server[0] + path, body)
     assert code == status
     assert re.search(why, told["error"])
+
+
+@pytest.mark.slow
+def test_a_body_that_is_too_long_is_refused_before_it_is_sent(server: tuple[str, Any]) -> None:
+    connection = http.client.HTTPConnection(server[0].removeprefix("http://"), timeout=30)
+    connection.putrequest("POST", "/score")
+    connection.putheader("Content-Length", str(2**20 + 1))
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert answer.status == 413 and b"the body is longer than 1 MiB" in answer.read()
+    connection.close()
 
 
 @pytest.mark.slow
