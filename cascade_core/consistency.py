@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cascade_core.nearest import suggestion
+from cascade_core.resource import STAGE, stages_in
 from cascade_core.rule import CODE_SWITCH
 from cascade_core.vllm_sampling import OURS, chosen
 
@@ -19,11 +20,17 @@ if TYPE_CHECKING:
 Where = tuple[str | int, ...]
 Problem = tuple[Where, str]
 
-# Settings that a stage of the other kind would silently ignore: refused there, default or not.
-ONLY = {
+# Settings that a stage of another kind would silently ignore: refused there, default or not.
+ONLY: dict[str, tuple[str, ...]] = {
     "rl": ("rollout", "loss", "kl", "entropy", "reward", "code_switch", "overlong", "advantage", "control"),
-    "sft": ("batch_size",),
+    "sft and reward_model": ("batch_size",),
+    "reward_model": ("model",),
 }
+
+
+def foreign(kind: str) -> set[str]:
+    """The settings that belong to stages of other kinds."""
+    return {key for kinds, keys in ONLY.items() if kind not in kinds.split(" and ") for key in keys}
 
 
 def problems(spec: Spec) -> Iterator[Problem]:
@@ -37,6 +44,7 @@ def problems(spec: Spec) -> Iterator[Problem]:
         if stage.kind == "rl":
             yield from _lengths(spec, stage, where)
             yield from _scorers(spec, stage, where)
+    yield from _resources(spec)
     yield from _engine(spec)
     yield from _evaluation(spec)
     yield from _sampler(spec)
@@ -54,12 +62,12 @@ def _names(spec: Spec) -> Iterator[Problem]:
 
 
 def _belongs(stage: Stage, where: Where) -> Iterator[Problem]:
-    for kind, keys in ONLY.items():
+    for kinds, keys in ONLY.items():
         for key in keys:
-            if stage.kind != kind and key in stage.model_fields_set:
+            if stage.kind not in kinds.split(" and ") and key in stage.model_fields_set:
                 yield (
                     (*where, key),
-                    f"{key!r} is a setting of {kind} stages, and this stage is of kind {stage.kind!r}",
+                    f"{key!r} is a setting of {kinds} stages, and this stage is of kind {stage.kind!r}",
                 )
 
 
@@ -114,6 +122,22 @@ def _context(spec: Spec, limit: int, where: Where) -> Iterator[Problem]:
             where,
             f"must be below the model's context ({init.context}), which holds the prompt too, found {limit}",
         )
+
+
+def _resources(spec: Spec) -> Iterator[Problem]:
+    """`stage:NAME` in the options of a resource is a stage's checkpoint, and there must be such a stage."""
+    known = [stage.name for stage in spec.stages]
+    for need, choice in spec.resources.items():
+        if isinstance(choice, str) and choice.startswith(STAGE):
+            yield (
+                ("resources", need),
+                f"{choice!r} is a checkpoint, and nothing that serves it: give it to an option, such as"
+                f" {{server: {{model: {choice!r}}}}}",
+            )
+            continue
+        for where, name in stages_in(choice):
+            if name not in known:
+                yield ("resources", need, *where), f"no stage is called {name!r}{suggestion(name, known)}"
 
 
 def _engine(spec: Spec) -> Iterator[Problem]:

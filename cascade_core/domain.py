@@ -245,7 +245,8 @@ class Domain(ABC):
     `lane` says what a score spends its time on: `"cpu"` computes, `"io"` waits for a sandbox, a reward model, a judge, and may
     use the network. Either is judged one at a time in a process that is killed at its limits; there are `scoring.workers`
     processes for the one and `scoring.concurrency` for the other, so that neither waits for its neighbour.
-    `needs` names resources (`resource.py`) that run beside the domain and are handed to `open` by address: `"sandbox"`, say.
+    `needs` names resources (`resource.py`) that run beside the domain and are handed to `open` by address: `"sandbox"`, say; where
+    options decide, `__post_init__` sets it on the instance.
     `needs_batch` says that `rewards` uses the statistics of the whole batch.
     `reward_range` are the ends of what it trains on (`Score.reward`, `rewards`), `None` without bounds: a stage that puts the
     rewards of several scorers together (`reward:`) is refused where they do not fit. An instance may have its own.

@@ -21,6 +21,7 @@ from cascade_core.conversation import converses
 from cascade_core.domain import Benchmark, Domain, Estimate, Score
 from cascade_core.errors import CascadeError, PluginBroken, SpecError, TooManyFailures
 from cascade_core.estimates import counts, paired
+from cascade_core.pairs import PairExam
 from cascade_core.prompts import prompt_key
 from cascade_core.rows import Row, score_json, task_row
 from cascade_core.sampling import Sample
@@ -115,7 +116,7 @@ def _exam(name: str, owner: str, domain: Domain, benchmark: Benchmark, settings:
     return Exam(name, benchmark, tasks, settings.samples or benchmark.samples, sampling)
 
 
-def held_out(found: Iterable[Exam]) -> frozenset[str]:
+def held_out(found: Iterable[Exam | PairExam]) -> frozenset[str]:
     """The keys of all prompts that are measured on and so never trained on."""
     return frozenset(prompt_key(row["prompt"]) for exam in found for row in exam.tasks)
 
@@ -174,25 +175,29 @@ def _row(task: Row, index: int, one: Sample) -> Row:
     }
 
 
-def _summarised(exam: Exam, rows: Sequence[Row]) -> Mapping[str, Estimate]:
-    """What the benchmark makes of its rows; it may be a stranger's."""
+def summarised(name: str, benchmark: Benchmark, rows: Sequence[Row]) -> Mapping[str, Estimate]:
+    """What a benchmark makes of its rows; it may be a stranger's.
+
+    Raises:
+        PluginBroken: it cannot sum up, or makes something else of them than estimates.
+    """
     try:
-        estimates = exam.benchmark.summarise(rows)
+        estimates = benchmark.summarise(rows)
     except CascadeError:
         raise
     except Exception as cause:
-        raise PluginBroken(f"benchmark {exam.name!r} cannot sum up: {type(cause).__name__}: {cause}") from cause
+        raise PluginBroken(f"benchmark {name!r} cannot sum up: {type(cause).__name__}: {cause}") from cause
     if not isinstance(estimates, Mapping) or not all(isinstance(one, Estimate) for one in estimates.values()):
-        raise PluginBroken(f"benchmark {exam.name!r} must sum up as names to Estimate, found {estimates!r:.80}")
+        raise PluginBroken(f"benchmark {name!r} must sum up as names to Estimate, found {estimates!r:.80}")
     if not estimates:
-        raise PluginBroken(f"benchmark {exam.name!r} sums up as nothing, though {len(rows)} rows were judged")
+        raise PluginBroken(f"benchmark {name!r} sums up as nothing, though {len(rows)} rows were judged")
     return estimates
 
 
 def report(exam: Exam, path: Path, before: Path | None) -> dict[str, Any]:
     """What `metrics.json` says of a benchmark whose rows lie in `path`, compared in pairs with the rows in `before`."""
     rows = list(rowfile.read(path))
-    estimates = _summarised(exam, rows)
+    estimates = summarised(exam.name, exam.benchmark, rows)
     domain, _, benchmark = exam.name.partition("/")
     result: dict[str, Any] = {
         "domain": domain,

@@ -29,7 +29,7 @@ class StageFolder:
 
     def __init__(self, run: Path, index: int, name: str) -> None:
         self.path = run / "stages" / f"{index:02d}-{name}"
-        self.id = self.path.name
+        self.id, self.name = self.path.name, name
         self.prompts = self.path / "prompts.jsonl"
         self.record = self.path / "stage.json"
         self.checkpoint = self.path / "checkpoint"

@@ -23,6 +23,7 @@ from cascade_core.composition import named
 from cascade_core.errors import RunChanged
 from cascade_core.evaluate import Exam
 from cascade_core.folder import file_hash
+from cascade_core.pairs import PairExam
 from cascade_core.plugins import Registry
 from cascade_core.provision import Provision
 from cascade_core.settings import Spec
@@ -37,7 +38,7 @@ def lock(
     spec: Spec,
     registry: Registry,
     flags: Mapping[str, Mapping[str, Any]],
-    found: Iterable[Exam],
+    found: Iterable[Exam | PairExam],
     resources: Iterable[Provision] = (),
     engine: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cascade_core import pairs, waiting
 from cascade_core.composition import measured, named, told
-from cascade_core.consistency import ONLY
+from cascade_core.consistency import foreign
 from cascade_core.domain import Benchmark, Domain, Task
 from cascade_core.errors import CascadeError, PluginBroken, SpecError
 from cascade_core.folder import START, StageFolder
@@ -77,7 +78,8 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class BenchmarkPlan:
-    """One benchmark, measured after every stage: `tasks` is `None` where they were not counted and nothing limits them."""
+    """One benchmark: `tasks` (pairs, where it is `of` a reward model) is `None` where they were not counted and nothing limits
+    them; `times` is how often it is measured."""
 
     name: str
     split: str
@@ -86,6 +88,8 @@ class BenchmarkPlan:
     samples: int
     sampling: Mapping[str, Any]
     mode: str
+    of: str = "policy"
+    times: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class TrackerPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole run; `evaluations` is how often every benchmark is measured, `lacking` what it cannot run without and is not here."""
+    """A whole run; `evaluations` is how often policies are measured, `lacking` what it cannot run without and is not here."""
 
     name: str
     seed: int
@@ -117,13 +121,14 @@ class Plan:
     @property
     def totals(self) -> dict[str, int | None]:
         """Steps, tasks and responses of all stages, and responses of all evaluations (`None` where unknown)."""
-        once = [one.tasks * one.samples if one.tasks is not None else None for one in self.benchmarks]
-        known = [count for count in once if count is not None]
+        asked = [one for one in self.benchmarks if one.of == "policy"]
+        each = [one.tasks * one.samples * one.times if one.tasks is not None else None for one in asked]
+        known = [count for count in each if count is not None]
         return {
             "steps": sum(stage.steps for stage in self.stages),
             "tasks": sum(stage.tasks for stage in self.stages),
             "responses": sum(stage.responses for stage in self.stages),
-            "evaluated": self.evaluations * sum(known) if len(known) == len(once) else None,
+            "evaluated": sum(known) if len(known) == len(each) else None,
         }
 
     def json(self) -> dict[str, Any]:
@@ -152,14 +157,13 @@ def plan(spec: Spec, domains: Mapping[str, Domain], found: Registry | None = Non
         ),
         stages=tuple(_stage(index, stage, spec, domains, found) for index, stage in enumerate(spec.stages, 1)),
         benchmarks=tuple(
-            _benchmark(name, benchmark, domain, spec.evaluation, tasks)
-            for name in measured(spec, found)
-            for domain in (domains[name],)
-            for benchmark in domain.benchmarks()
-            if benchmark.of == "policy" and _is_wanted(f"{name}/{benchmark.name}", spec.evaluation)
+            _benchmark(name, benchmark, domains[name], spec.evaluation, tasks, times)
+            for name, after in _measured(spec, domains, found).items()
+            for benchmark in domains[name].benchmarks()
+            if (times := after.get(benchmark.of, 0)) and _is_wanted(f"{name}/{benchmark.name}", spec.evaluation)
         ),
         scoring=spec.scoring.model_dump(mode="json"),
-        evaluations=len(spec.stages) + 1,
+        evaluations=1 + sum(stage.kind != pairs.OF for stage in spec.stages),
         resources=_resources(spec, domains, found),
         trackers=tuple(_tracker(name, options, found) for name, options in spec.trackers.items()),
         lacking=_lacking(spec, found),
@@ -169,11 +173,22 @@ def plan(spec: Spec, domains: Mapping[str, Domain], found: Registry | None = Non
     return made
 
 
+def _measured(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> dict[str, dict[str, int]]:
+    """For each domain that is measured, how often its benchmarks of policies are, and those of reward models."""
+    provisions = chosen(domains.values(), spec.resources, found)
+    kinds = ["start", *(stage.kind for stage in spec.stages)]
+    made: dict[str, dict[str, int]] = {}
+    for name in measured(spec, found):
+        after = kinds[waiting.first_measured(spec, domains[name], provisions) :]
+        made[name] = {"policy": len(after) - after.count(pairs.OF), pairs.OF: kinds.count(pairs.OF)}
+    return made
+
+
 def _check_tasks(made: Plan, spec: Spec, domains: Mapping[str, Domain]) -> None:
     """Nothing to measure with, or nothing to train on, would stop the run."""
     for benchmark in made.benchmarks:
         if not benchmark.tasks:
-            raise SpecError(f"benchmark {benchmark.name!r} has no tasks")
+            raise SpecError(f"benchmark {benchmark.name!r} has no {'pairs' if benchmark.of == pairs.OF else 'tasks'}")
     for stage, planned in zip(spec.stages, made.stages, strict=True):
         check(stage, domains, planned.seed, frozenset())
 
@@ -240,12 +255,16 @@ def _stage(index: int, stage: Stage, spec: Spec, domains: Mapping[str, Domain], 
 def _command(index: int, stage: Stage, spec: Spec, trainer: Trainer) -> tuple[str, ...]:
     """What the trainer would start for the stage, in the folder that `cascade run` takes by default."""
     run = Path("runs") / spec.name
-    before = StageFolder(run, index - 1, spec.stages[index - 2].name if index > 1 else START)
+    last = waiting.policy_before(spec, index)
+    before = StageFolder(run, last, spec.stages[last - 1].name if last else START)
     here, model = StageFolder(run, index, stage.name), before.checkpoint
     longest = spec.model.init.context if spec.model.init else None
     if spec.model.path:  # every stage has the context of the first
         first = Path(spec.model.path)
-        model, longest = (first if index == 1 else model), context(first)
+        model, longest = (model if last else first), context(first)
+    if stage.model:
+        model = Path(stage.model)
+        longest = context(model)
     seed = spec.seed if stage.seed is None else stage.seed
     return tuple(trainer.command(stage, seed, here.path, model, here.checkpoint, longest))
 
@@ -253,34 +272,40 @@ def _command(index: int, stage: Stage, spec: Spec, trainer: Trainer) -> tuple[st
 def _settings(stage: Stage) -> dict[str, Any]:
     """What the spec says of the stage, defaults included, without what has a place of its own in the plan."""
     elsewhere = {"name", "kind", "domains", "steps", "seed", "trainer", "trainer_args", "reward", "code_switch"}
-    foreign = {key for kind, keys in ONLY.items() if kind != stage.kind for key in keys}
-    return stage.model_dump(mode="json", exclude=elsewhere | foreign)
+    return stage.model_dump(mode="json", exclude=elsewhere | foreign(stage.kind))
 
 
-def _benchmark(name: str, benchmark: Benchmark, domain: Domain, settings: Evaluation, tasks: bool) -> BenchmarkPlan:
+def _benchmark(
+    name: str, benchmark: Benchmark, domain: Domain, settings: Evaluation, tasks: bool, times: int
+) -> BenchmarkPlan:
+    is_pairs = benchmark.of == pairs.OF
     limits = [limit for limit in (benchmark.limit, settings.limit) if limit is not None]
     count = min(limits, default=None)
     if tasks:
-        count = len(_tasks(name, domain, benchmark.split, 0, min([*limits, MOST_COUNTED])))
+        count = len(_tasks(name, domain, benchmark.split, 0, min([*limits, MOST_COUNTED]), benchmark.of))
     sampling = Sampling.model_validate({**settings.sampling.model_dump(), **benchmark.sampling})
     return BenchmarkPlan(
         name=f"{name}/{benchmark.name}",
         split=benchmark.split,
         tasks=count,
         is_counted=tasks,
-        samples=settings.samples or benchmark.samples,
-        sampling=sampling.model_dump(mode="json"),
+        samples=1 if is_pairs else settings.samples or benchmark.samples,
+        sampling={} if is_pairs else sampling.model_dump(mode="json"),
         mode=benchmark.mode,
+        of=benchmark.of,
+        times=times,
     )
 
 
-def _tasks(name: str, domain: Domain, split: str, seed: int, most: int) -> list[Task]:
-    """The first tasks of a split.
+def _tasks(name: str, domain: Domain, split: str, seed: int, most: int, of: str = "policy") -> list[Task]:
+    """The first tasks of a split; of a reward model, those of its pairs.
 
     Raises:
         PluginBroken: the domain cannot load them; says why.
     """
     try:
+        if of == pairs.OF:
+            return [pair.task for pair in islice(domain.pairs(split, seed), most)]
         found: Iterable[Task] = domain.tasks(split, seed)
         return list(islice(found, most))
     except CascadeError:

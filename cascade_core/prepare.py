@@ -5,12 +5,12 @@ Whatever would stop a run later is said here. Nothing is written, and no model i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cascade_core import composition, evaluate, lock, prompts, provision
+from cascade_core import composition, evaluate, lock, pairs, prompts, provision, waiting
 from cascade_core.conversation import converses
 from cascade_core.domain import Domain, DomainRef
 from cascade_core.errors import SpecError, TrainerError
@@ -31,8 +31,19 @@ class Prepared:
     trainers: Mapping[str, type[Trainer]]
     trackers: Mapping[str, Tracker]
     exams: tuple[evaluate.Exam, ...]
+    pair_exams: tuple[pairs.PairExam, ...]
     lock: Mapping[str, Any]
     resources: Mapping[str, provision.Provision]
+
+    def exams_after(self, index: int) -> Sequence[evaluate.Exam | pairs.PairExam]:
+        """What is measured after stage `index` (0 is the starting model): of a reward model pairs, of a policy the benchmarks of
+        all domains whose resources run by then."""
+        if index and self.spec.stages[index - 1].kind == "reward_model":
+            return self.pair_exams
+        first = {
+            name: waiting.first_measured(self.spec, domain, self.resources) for name, domain in self.domains.items()
+        }
+        return [exam for exam in self.exams if index >= first[exam.name.partition("/")[0]]]
 
 
 def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
@@ -58,14 +69,23 @@ def prepare(spec: Spec, found: Registry | None = None) -> Prepared:
     engines = {stage.name: trainer_of(trainers[stage.name], spec.engine) for stage in spec.stages}
     flags = {stage.name: engines[stage.name].settings(stage) for stage in spec.stages}
     packages = _packages(engines)
+    for _, _, why in waiting.too_early(spec, domains, resources):
+        raise SpecError(why)
     trackers = {name: found.build_tracker(name, options) for name, options in spec.trackers.items()}
     check_secrets(trackers)
-    exams = tuple(evaluate.exams({name: domains[name] for name in composition.measured(spec, found)}, spec.evaluation))
-    held_out = evaluate.held_out(exams)
+    own = {name: domains[name] for name in composition.measured(spec, found)}
+    exams = tuple(evaluate.exams(own, spec.evaluation))
+    of_pairs = tuple(pairs.exams(own, spec.evaluation)) if has_reward_model(spec) else ()
+    held_out = evaluate.held_out([*exams, *of_pairs])
     for stage in spec.stages:
         prompts.check(stage, domains, spec.seed if stage.seed is None else stage.seed, held_out)
-    pinned = lock.lock(spec, found, flags, exams, resources.values(), packages)
-    return Prepared(spec, domains, refs, trainers, trackers, exams, pinned, resources)
+    pinned = lock.lock(spec, found, flags, [*exams, *of_pairs], resources.values(), packages)
+    return Prepared(spec, domains, refs, trainers, trackers, exams, of_pairs, pinned, resources)
+
+
+def has_reward_model(spec: Spec) -> bool:
+    """Whether a stage trains a reward model, so that pairs are measured."""
+    return any(stage.kind == "reward_model" for stage in spec.stages)
 
 
 def _packages(trainers: Mapping[str, Trainer]) -> dict[str, str]:

@@ -29,7 +29,7 @@ def load_model(path: str | Path, **options: Any) -> PreTrainedModel:
     """
     from transformers import AutoModelForCausalLM
 
-    with _explained(path, "model"), quiet_bars():
+    with explained(path, "model"), quiet_bars():
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             str(path), **_SAFE, **{"dtype": "float32", **options}
         )
@@ -44,7 +44,7 @@ def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
     """
     from transformers import AutoTokenizer
 
-    with _explained(path, "tokenizer"):
+    with explained(path, "tokenizer"):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(path), **_SAFE, padding_side="left")
     if tokenizer.eos_token_id is None:
         raise TrainerError(f"the tokenizer in {path} has no end-of-text token; set eos_token in tokenizer_config.json")
@@ -68,7 +68,7 @@ def quiet_bars() -> Iterator[None]:
 
 
 @contextmanager
-def _explained(path: str | Path, what: str) -> Iterator[None]:
+def explained(path: str | Path, what: str) -> Iterator[None]:
     """Turns what transformers raises on an unreadable folder (many types) into one line."""
     from safetensors import SafetensorError
 

@@ -8,15 +8,20 @@ enough of them, and no prompt of a benchmark is trained on. Curriculum and filte
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cascade_core.determinism import derive
-from cascade_core.domain import Demonstration, Domain, Task
+from cascade_core.domain import Demonstration, Domain, Pair, Task
 from cascade_core.errors import SpecError
+from cascade_core.pairs import pair_row, unusable
 from cascade_core.rows import Row, task_row
-from cascade_core.settings import Stage
 
+if TYPE_CHECKING:
+    from cascade_core.settings import Stage
+
+_WHAT = {"rl": "task", "sft": "demonstration", "reward_model": "pair"}
 # A loader that yields this many unusable tasks in a row has no usable ones.
 PATIENCE = 10_000
 
@@ -29,20 +34,29 @@ def prompt_key(prompt: Any) -> str:
 
 def step_size(stage: Stage) -> int:
     """Rows per step."""
-    return stage.batch_size if stage.kind == "sft" else stage.rollout.prompts_per_step
+    return stage.rollout.prompts_per_step if stage.kind == "rl" else stage.batch_size
 
 
-def draw(stage: Stage, domains: Mapping[str, Domain], seed: int, held_out: frozenset[str]) -> Iterator[Row]:
-    """The rows of all steps, in order; rows of an `sft` stage carry the `response` to imitate.
+def draw(
+    stage: Stage,
+    domains: Mapping[str, Domain],
+    seed: int,
+    held_out: frozenset[str],
+    left_out: Counter[str] | None = None,
+) -> Iterator[Row]:
+    """The rows of all steps, in order; rows of an `sft` stage carry the `response` to imitate, of a `reward_model` stage
+    `chosen` and `rejected`.
 
     Args:
         held_out: keys (`prompt_key`) of all benchmark prompts.
+        left_out: gets, by reason, how many of the pairs that were come by teach nothing (`pairs.unusable`).
 
     Raises:
         SpecError: a domain has no task that may be trained on.
     """
     streams = {
-        name: _stream(stage, name, domains[name], derive(seed, stage.name, name), held_out) for name in stage.domains
+        name: _stream(stage, name, domains[name], derive(seed, stage.name, name), held_out, left_out)
+        for name in stage.domains
     }
     taken = dict.fromkeys(stage.domains, 0)
     for step in range(stage.steps):
@@ -88,34 +102,49 @@ def _distinct(stream: Iterator[Row], count: int) -> list[Row]:
     return [*rows.values(), *spare][:count]
 
 
-def _stream(stage: Stage, name: str, domain: Domain, seed: int, held_out: frozenset[str]) -> Iterator[Row]:
+def _stream(
+    stage: Stage,
+    name: str,
+    domain: Domain,
+    seed: int,
+    held_out: frozenset[str],
+    left_out: Counter[str] | None = None,
+) -> Iterator[Row]:
     epoch = in_a_row = 0
     useless = 0  # passes, the last ones, without one usable task
     while True:
         useless += 1
         for item in _items(stage, domain, seed + epoch):
             row = _row(name, item)
-            if prompt_key(row["prompt"]) not in held_out:
+            why = unusable(item) if isinstance(item, Pair) else ""
+            if why and left_out is not None:
+                left_out[why] += 1
+            if not why and prompt_key(row["prompt"]) not in held_out:
                 in_a_row = useless = 0
                 yield row
                 continue
             in_a_row += 1
             if in_a_row >= PATIENCE:
                 raise SpecError(
-                    f"stage {stage.name!r}: {in_a_row} tasks in a row of domain {name!r} are benchmark prompts;"
-                    " its splits overlap"
+                    f"stage {stage.name!r}: {in_a_row} {_WHAT[stage.kind]}s in a row of domain {name!r} are benchmark"
+                    f" prompts{f' or teach nothing ({why})' if why else ''}; its splits overlap"
                 )
         epoch += 1
         if useless >= 3:
-            what = "demonstration" if stage.kind == "sft" else "task"
-            raise SpecError(f"stage {stage.name!r}: domain {name!r} has no {what} of the split 'train' to train on")
+            raise SpecError(
+                f"stage {stage.name!r}: domain {name!r} has no {_WHAT[stage.kind]} of the split 'train' to train on"
+            )
 
 
-def _items(stage: Stage, domain: Domain, seed: int) -> Iterable[Task | Demonstration]:
+def _items(stage: Stage, domain: Domain, seed: int) -> Iterable[Task | Demonstration | Pair]:
+    if stage.kind == "reward_model":
+        return domain.pairs("train", seed)
     return domain.demonstrations("train", seed) if stage.kind == "sft" else domain.tasks("train", seed)
 
 
-def _row(name: str, item: Task | Demonstration) -> Row:
+def _row(name: str, item: Task | Demonstration | Pair) -> Row:
+    if isinstance(item, Pair):
+        return pair_row(name, item)
     if isinstance(item, Demonstration):
         return {**task_row(name, item.task), "response": item.response}
     return task_row(name, item)

@@ -8,7 +8,7 @@ A choice is text or a mapping with one key, the same in a spec (`resources:`), a
 
 Where nothing is said, the class that is the `default` is taken. Another one is never taken in its place: if it cannot be
 started, nothing is. All resources are started before anything else is done and run until the end, since every domain
-of a spec is measured before the first stage already. One that has gone is not started again here: its clients fail, those
+of a spec is measured before the first stage already; only what is made of a stage's checkpoint is started after it (`waiting.py`). One that has gone is not started again here: its clients fail, those
 failures stop the run, and the same command goes on from there with a fresh one.
 """
 
@@ -23,13 +23,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from cascade_core.domain import Domain
+from cascade_core.domain import Domain, DomainRef
 from cascade_core.errors import CascadeError, PluginBroken, PluginNotFound, ResourceError, SpecError
 from cascade_core.nearest import hint, suggestion
 from cascade_core.offers import failure_of
 from cascade_core.options import check_options, typed
 from cascade_core.plugins import Registry, registry
-from cascade_core.resource import Resource
+from cascade_core.resource import Resource, stages_in
 from cascade_core.server import reachable
 
 Choice = str | Mapping[str, Any]
@@ -71,6 +71,15 @@ def chosen(
 def needed(domains: Iterable[Domain | type[Domain]]) -> list[str]:
     """Everything that any of the domains needs, sorted."""
     return sorted({need for domain in domains for need in domain.needs})
+
+
+def judge_of(ref: DomainRef, found: Registry | None = None) -> Domain | type[Domain]:
+    """The domain whose needs count: built with its options, which may say what it needs, where it can be; else its class."""
+    found = found or registry()
+    try:
+        return found.build(ref)
+    except CascadeError:
+        return found.domain(ref.name)
 
 
 def unneeded(need: str, needs: Iterable[str]) -> str:
@@ -186,6 +195,15 @@ class Running:
             if not any(provision.need == need for provision, _ in self._started) and (why := reachable(address)):
                 raise ResourceError(f"nothing answers any more at {address}, which provides {need!r}: {why}") from cause
 
+    def start(self, provision: Provision, found: Registry | None = None) -> None:
+        """One more, for as long as the others run.
+
+        Raises:
+            ResourceError: it cannot be started.
+            PluginError, SpecError: see `build`.
+        """
+        self._start(provision, build(provision, found))
+
     def _start(self, provision: Provision, resource: Resource) -> None:
         self._started.append((provision, resource))
         try:
@@ -211,28 +229,48 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(provisions: Iterable[Provision], found: Registry | None = None) -> Iterator[Running]:
+def running(
+    provisions: Iterable[Provision], found: Registry | None = None, *, later: bool = False
+) -> Iterator[Running]:
     """All of them, started; ended when the body ends, however it does. SIGTERM and SIGHUP end it as `SystemExit`.
 
+    Args:
+        later: more will be started (`Running.start`) while the body runs.
+
     Raises:
+        SpecError: one is made of a stage's checkpoint, and has no folder in its place.
         ResourceError: one cannot be started, or nothing answers at an address; nothing stays started.
         PluginError, SpecError: see `build`.
     """
     wanted, run = list(provisions), Running()
-    built = [(one, build(one, found)) for one in wanted if one.name]
+    built = [(one, build(_whole(one), found)) for one in wanted if one.name]
     for one in wanted:
         if not one.name:
             if why := reachable(one.address):
                 raise ResourceError(f"nothing answers at {one.address}, which is to provide {one.need!r}: {why}")
             run.addresses[one.need] = one.address
             run.facts[one.need] = {"name": "address"}
-    with _signals_raise() if built else contextlib.nullcontext():
+    with _signals_raise() if built or later else contextlib.nullcontext():
         try:
             for one, resource in built:
                 run._start(one, resource)
             yield run
         finally:
             run._stop()
+
+
+def _whole(provision: Provision) -> Provision:
+    """The same, if it needs no stage.
+
+    Raises:
+        SpecError: it does.
+    """
+    for where, name in stages_in(dict(provision.options)):
+        raise SpecError(
+            f"what provides {provision.need!r} is made of the checkpoint of stage {name!r}, which only a run makes; name a"
+            f" folder instead: resources.{'.'.join(map(str, (provision.need, provision.name, *where)))}=FOLDER"
+        )
+    return provision
 
 
 def _alive(resource: Resource) -> bool:

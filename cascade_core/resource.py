@@ -10,8 +10,11 @@ standard library.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
+
+STAGE = "stage:"
+"""What begins with it, in an option of a resource, is the checkpoint of the stage that is named after it."""
 
 
 class Resource(ABC):
@@ -49,3 +52,12 @@ class Resource(ABC):
     def describe(self) -> Mapping[str, Any]:
         """Facts for people about what was started (versions, images, models), as JSON values without clocks and secrets."""
         return {}
+
+
+def stages_in(value: Any, where: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every stage that the options of a resource speak of, and where."""
+    if isinstance(value, str) and value.startswith(STAGE):
+        yield where, value.removeprefix(STAGE)
+    elif isinstance(value, dict | list):
+        for key, inside in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from stages_in(inside, (*where, key))

@@ -101,7 +101,9 @@ class CodeSwitch(Settings):
     below_batch: Annotated[float, Field(gt=0, le=1e6)] | None = Field(
         None, description="so far below the smallest reward of the step's batch: 10 in the paper's RLHF stage"
     )
-    parts: Literal["all", "answer"] = Field("all", description="what is looked at: thought and answer, or only what follows the thought")
+    parts: Literal["all", "answer"] = Field(
+        "all", description="what is looked at: thought and answer, or only what follows the thought"
+    )
 
     @model_validator(mode="after")
     def _exactly_one(self) -> CodeSwitch:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from cascade_core import evaluate, lock, provision, rows, vllm_sampling
+from cascade_core import evaluate, lock, provision, rows, vllm_sampling, waiting
 from cascade_core.errors import RunChanged, ScoringError, TrainerError
 from cascade_core.events import Events
 from cascade_core.folder import (
@@ -31,6 +32,7 @@ from cascade_core.folder import (
     need_space,
 )
 from cascade_core.judge import Judge
+from cascade_core.measurement import measured
 from cascade_core.prepare import Prepared, local_model, prepare
 from cascade_core.prompts import draw
 from cascade_core.scoring import Scorer
@@ -59,10 +61,11 @@ def run(spec: Spec, folder: Path, *, say: Say = print) -> Path:
         with ExitStack() as stack:
             resources = provision.Running()
             if not all(stage.is_finished for stage in _stages(spec, folder)):
-                resources = stack.enter_context(provision.running(prepared.resources.values()))
-            scorer = stack.enter_context(Scorer(prepared.refs, spec.scoring, resources.addresses))
+                later = [one for one in prepared.resources.values() if waiting.stages_of(one)]
+                now = [one for one in prepared.resources.values() if one not in later]
+                resources = stack.enter_context(provision.running(now, later=bool(later)))
             try:
-                return _Run(prepared, folder, scorer, say, resources).all()
+                return _Run(prepared, folder, stack, say, resources).all()
             except ScoringError as cause:  # too many samples could not be judged: for want of a resource?
                 resources.check(cause)
                 raise
@@ -116,13 +119,17 @@ class _Run:
     """One run that is under way."""
 
     def __init__(
-        self, prepared: Prepared, folder: Path, scorer: Scorer, say: Say, resources: provision.Running
+        self, prepared: Prepared, folder: Path, stack: ExitStack, say: Say, resources: provision.Running
     ) -> None:
-        self.prepared, self.folder, self.scorer, self.say = prepared, folder, scorer, say
+        self.prepared, self.folder, self.stack, self.say = prepared, folder, stack, say
         self.resources, self.spec = resources, prepared.spec
+        self.scorer = self._scorer()
         self.events = Events(folder / "events.jsonl")
         self.stages = _stages(prepared.spec, folder)
-        self.held_out = evaluate.held_out(prepared.exams)
+        self.held_out = evaluate.held_out([*prepared.exams, *prepared.pair_exams])
+
+    def _scorer(self) -> Scorer:
+        return self.stack.enter_context(Scorer(self.prepared.refs, self.spec.scoring, self.resources.addresses))
 
     def all(self) -> Path:
         self._rewind()
@@ -159,7 +166,7 @@ class _Run:
             keep[stage.id] = lambda event, done=done: (  # type: ignore[misc]
                 (event["kind"] == "step" and event["step"] < done)
                 or (event["kind"] == "checkpoint" and event["step"] <= done)
-                or (event["kind"] in ("stage_start", "data"))
+                or (event["kind"] in ("stage_start", "data", "resources"))
             )
             break
         if all(stage.is_finished for stage in self.stages):
@@ -182,6 +189,7 @@ class _Run:
     def _stage(self, index: int, stage: StageFolder) -> None:
         setting = self.spec.stages[index - 1] if index else None
         seconds: dict[str, float] = {}
+        self._provide(index, stage)
         self.resources.check()
         stage.path.mkdir(parents=True, exist_ok=True)
         self._emit_once("stage_start", stage.id, stage_kind=setting.kind if setting else START, index=index)
@@ -198,6 +206,20 @@ class _Run:
         self._emit_once("stage_end", stage.id)
         made = fingerprint(model) if model == stage.checkpoint else model_fingerprint(model)
         rows.write_json(stage.metrics, self._metrics(index, stage, setting, benchmarks, seconds, made))
+
+    def _provide(self, index: int, stage: StageFolder) -> None:
+        """Starts what is made of the stages before, and is not running yet; whoever judges gets its address."""
+        waited = {need: waiting.last_stage(self.spec, one) for need, one in self.prepared.resources.items()}
+        ready = [need for need, last in waited.items() if 0 < last < index and need not in self.resources.addresses]
+        for need in ready:
+            one = self.prepared.resources[need]
+            made = [earlier for earlier in self.stages[1:index] if earlier.name in waiting.stages_of(one)]
+            self.say(f"{stage.id}: starting what provides {need}")
+            self.resources.start(waiting.located(one, {earlier.name: check_checkpoint(earlier) for earlier in made}))
+        if ready:
+            self.scorer.close()
+            self.scorer = self._scorer()
+            self._emit_once("resources", stage.id, **{need: self.resources.facts[need] for need in ready})
 
     def _start(self, stage: StageFolder) -> Path:
         """The model that the run starts from, made here for an `init:` spec."""
@@ -217,39 +239,58 @@ class _Run:
         """Draws the stage's tasks, or makes sure that those on disk are the ones that were drawn."""
         begin = time.monotonic()
         if stage.record.exists() and stage.prompts.exists():
-            if file_hash(stage.prompts) != load_json(stage.record)["data"]:
+            record = load_json(stage.record)
+            if file_hash(stage.prompts) != record["data"]:
                 raise RunChanged(
                     f"{stage.prompts} is not what was drawn for this stage; remove {stage.path} to draw and train it again"
                 )
         else:
-            rows.write(stage.prompts, draw(setting, self.prepared.domains, self._seed(setting), self.held_out))
-            flags = dict(self.prepared.lock["trainer_flags"][setting.name])
-            rows.write_json(
-                stage.record,
-                {
-                    "stage": stage.id,
-                    "settings": setting.model_dump(mode="json"),
-                    "seed": self._seed(setting),
-                    "flags": flags,
-                    "data": file_hash(stage.prompts),
-                },
-            )
-        self._emit_once("data", stage.id, tasks=sum(1 for _ in rows.read(stage.prompts)))
+            left_out: Counter[str] = Counter()
+            drawn = draw(setting, self.prepared.domains, self._seed(setting), self.held_out, left_out)
+            rows.write(stage.prompts, drawn)
+            record = {
+                "stage": stage.id,
+                "settings": setting.model_dump(mode="json"),
+                "seed": self._seed(setting),
+                "flags": dict(self.prepared.lock["trainer_flags"][setting.name]),
+                "data": file_hash(stage.prompts),
+                **({"left_out": dict(left_out)} if left_out else {}),
+            }
+            rows.write_json(stage.record, record)
+        told = {"left_out": sum(record["left_out"].values())} if record.get("left_out") else {}
+        if told:
+            why = ", ".join(f"{count} because {reason}" for reason, count in sorted(record["left_out"].items()))
+            self.say(f"{stage.id}: pairs left out: {why}")
+        self._emit_once("data", stage.id, tasks=sum(1 for _ in rows.read(stage.prompts)), **told)
         return time.monotonic() - begin
 
     def _seed(self, setting: Stage) -> int:
         return self.spec.seed if setting.seed is None else setting.seed
 
     def _model(self, index: int) -> Path:
-        """The checkpoint that stage `index` starts from, checked."""
-        before = self.stages[index - 1]
-        if index > 1 or self.spec.model.init is not None:
+        """The checkpoint that stage `index` starts from, checked: of the last policy before it, unless it names a model of its own."""
+        own = self.spec.stages[index - 1].model
+        if own is not None:
+            return self._own_model(self.stages[index], local_model(own))
+        last = waiting.policy_before(self.spec, index)
+        before = self.stages[last]
+        if last or self.spec.model.init is not None:
             return check_checkpoint(before)
         model = local_model(str(self.spec.model.path))
         if model_fingerprint(model) != before.read_metrics()["checkpoint"]:
             raise RunChanged(
                 f"the model in {model} is not the one that the run measured first; put it back, or start anew with another --folder"
             )
+        return model
+
+    def _own_model(self, stage: StageFolder, model: Path) -> Path:
+        """A model that somebody else made, insisting that it is the one that the stage began with."""
+        record, found = load_json(stage.record), model_fingerprint(model)
+        if record.setdefault("model", found) != found:
+            raise RunChanged(
+                f"the model in {model} is not the one that stage {stage.id} began with; put it back, or remove {stage.path}"
+            )
+        rows.write_json(stage.record, record)
         return model
 
     def _train(self, index: int, stage: StageFolder, setting: Stage) -> float:
@@ -276,16 +317,18 @@ class _Run:
     def _evaluate(self, index: int, stage: StageFolder, model: Path) -> tuple[dict[str, Any], float]:
         begin = time.monotonic()
         results = {}
-        seed, rate = self.spec.evaluation.seed, self.spec.scoring.max_error_rate
-        left = [exam for exam in self.prepared.exams if not stage.eval_file(exam.name).exists()]
-        with _sampler(self.spec, stage, model, left) as sampler:
-            for exam in self.prepared.exams:
-                path = stage.eval_file(exam.name)
-                if sampler is not None and not path.exists():
-                    evaluate.take(exam, sampler, self.scorer, path, seed=seed, max_error_rate=rate)
-                before = self.stages[index - 1].eval_file(exam.name) if index else None
-                result = results[exam.name] = evaluate.report(exam, path, before)
-                self._say_result(stage, exam.name, result)
+
+        def before(name: str) -> Path | None:
+            files = (earlier.eval_file(name) for earlier in reversed(self.stages[:index]))
+            return next((file for file in files if file.exists()), None)
+
+        def sampling(left: Sequence[evaluate.Exam]) -> AbstractContextManager[Any]:
+            return _sampler(self.spec, stage, model, left)
+
+        exams = self.prepared.exams_after(index)
+        for name, result in measured(self.spec, stage, model, exams, self.scorer, before, sampling):
+            results[name] = result
+            self._say_result(stage, name, result)
         return results, time.monotonic() - begin
 
     def _say_result(self, stage: StageFolder, name: str, result: Mapping[str, Any]) -> None:
@@ -315,7 +358,9 @@ class _Run:
     def _warn(self, index: int, stage: StageFolder, benchmarks: Mapping[str, Any]) -> None:
         """Tells what domains want a person to look at."""
         steps = [event for event in self.events.read() if event["kind"] == "step" and event["stage"] == stage.id]
-        before = self.stages[index - 1].read_metrics()["benchmarks"] if index else {}
+        before: dict[str, Any] = {}  # not every stage measures all
+        for earlier in self.stages[:index]:
+            before |= earlier.read_metrics()["benchmarks"]
         for domain, line in warned(self.prepared.domains, steps, benchmarks, before):
             self.events.emit("warning", stage.id, domain=domain, text=line)
             self.say(f"{stage.id}: warning, {domain}: {line}")

@@ -203,11 +203,12 @@ def _check_sidecar(out: Path, now: Mapping[str, Any], used: Iterable[str]) -> No
 def _pins(scorer: Scorer, resources: Mapping[str, Provision]) -> dict[str, Any]:
     from cascade_core.lock import source_hash
     from cascade_core.plugins import registry
+    from cascade_core.provision import judge_of
 
     domains = {}
     for name, ref in scorer.domains.items():
-        judge = registry().domain(ref.name)
-        domains[name] = {**asdict(ref), "source": source_hash(judge.__module__.partition(".")[0])}
+        judge, module = judge_of(ref), registry().domain(ref.name).__module__
+        domains[name] = {**asdict(ref), "source": source_hash(module.partition(".")[0])}
         del domains[name]["lane"]  # where it is judged, not how
         if judge.needs:
             needs = {need: dict(resources[need].pinned) for need in judge.needs if need in resources}

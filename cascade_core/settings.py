@@ -54,6 +54,11 @@ def is_path(model: str) -> bool:
     return model.startswith((".", "/", "~")) or model.count("/") > 1
 
 
+def home(model: str | None) -> str | None:
+    """A model's folder with `~` written out; any other name as it is."""
+    return str(Path(model).expanduser()) if model and model.startswith("~") else model
+
+
 class Model(Settings):
     """The model that the first stage starts from: a path or hub name, or `init:`."""
 
@@ -63,7 +68,7 @@ class Model(Settings):
     @field_validator("path")
     @classmethod
     def _home(cls, value: str | None) -> str | None:
-        return str(Path(value).expanduser()) if value and value.startswith("~") else value
+        return home(value)
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Model:
@@ -165,7 +170,9 @@ class Stage(Settings):
     """One training job, from the checkpoint of the one before."""
 
     name: Name = Field(description="unique in the spec; the stage's folder is its number and this name")
-    kind: Literal["sft", "rl"] = Field("rl", description="imitate demonstrations, or maximise rewards")
+    kind: Literal["sft", "rl", "reward_model"] = Field(
+        "rl", description="imitate demonstrations, maximise rewards, or learn from pairs which response is better"
+    )
     domains: Annotated[
         dict[str, Share],
         Field(min_length=1),
@@ -174,7 +181,11 @@ class Stage(Settings):
     steps: Positive = Field(description="updates of the weights")
     seed: Seed | None = Field(None, description="default: the run's seed")
     optim: Optim = Field(Optim(), description="the optimizer")
-    batch_size: Positive = Field(64, description="sft only: demonstrations per update")
+    batch_size: Positive = Field(64, description="sft and reward_model only: demonstrations, or pairs, per update")
+    model: Annotated[str, Field(min_length=1)] | None = Field(
+        None,
+        description="reward_model only: a local folder or a hub name to start from; default: the policy before the stage",
+    )
     rollout: Rollout = Field(Rollout(), description="rl only: what is sampled for one update")
     loss: Literal["token", "token-group", "sequence"] = Field(
         "token",
@@ -202,6 +213,11 @@ class Stage(Settings):
     micro_batch: Positive | None = Field(None, description="responses per backward pass; default: all of the step")
     trainer: str | None = Field(None, description="default: the run's trainer")
     trainer_args: dict[str, Any] = Field({}, description="the trainer's own flags, passed through under its own names")
+
+    @field_validator("model")
+    @classmethod
+    def _home(cls, value: str | None) -> str | None:
+        return home(value)
 
 
 class RayWorkers(Settings):

@@ -5,7 +5,7 @@ domains, options, trainers and benchmarks exist and take what the spec gives the
 task. Whatever is wrong is refused before anything starts, all of it at once, each on a line of its own:
 `file:line:column: where: what was found, what is allowed`.
 
-Text in `model` and in the options of domains, resources and trackers that begins with `./` or `../` is a path from the spec's folder (after
+Text in `model` (of the spec, of a stage) and in the options of domains, resources and trackers that begins with `./` or `../` is a path from the spec's folder (after
 `--set`: from the working directory). All other text is left as it is, since a hub name looks like a path.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cascade_core import composition, options, overrides, provision
+from cascade_core import composition, options, overrides, provision, waiting
 from cascade_core.document import Document, Where, read
 from cascade_core.domain import Benchmark, Domain
 from cascade_core.errors import CascadeError, PluginBroken, PluginError, SpecError, UsageError
@@ -69,7 +69,7 @@ def check(
         own = {name: domains[name] for name in composition.measured(spec, found)}
         wrong += [*_resources(spec, domains, found), *_benchmarks(spec, own)]
         wrong += [Refusal(where, what) for where, what in composition.misfits(spec, domains)]
-    wrong += _model(spec)
+    wrong += [*_model(spec.model.path, ("model", "path")), *_stage_models(spec)]
     if wrong:
         raise _refused(document, wrong)
     return domains
@@ -140,10 +140,13 @@ def _document(path: Path, settings: Iterable[str]) -> Document:
 
 
 def _resolve(data: dict[str, Any], folder: Path) -> None:
-    """Makes the paths in `model` and in the options of domains, resources and trackers absolute, from `folder`."""
+    """Makes the paths in `model`, of the spec and of its stages, and in the options of domains, resources and trackers absolute, from `folder`."""
     for key in ("model", "domains", "resources", "trackers"):
         if key in data:
             data[key] = _absolute(data[key], folder)
+    for stage in data["stages"] if isinstance(data.get("stages"), list) else ():
+        if isinstance(stage, dict) and "model" in stage:
+            stage["model"] = _absolute(stage["model"], folder)
 
 
 def _absolute(value: Any, folder: Path) -> Any:
@@ -215,7 +218,7 @@ def _no_detector(spec: Spec, name: str) -> Iterator[Refusal]:
 
 
 def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> Iterator[Refusal]:
-    needs = provision.needed(domains.values())
+    needs, provisions = provision.needed(domains.values()), {}
     for need in [*needs, *(need for need in spec.resources if need not in needs)]:
         is_said = need in spec.resources
         where: Where = ("resources", need) if is_said else ("domains", _needing(need, domains))
@@ -223,11 +226,14 @@ def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> It
             if need not in needs:
                 raise SpecError(provision.unneeded(need, needs))
             one = provision.choose(need, spec.resources, found)
-            if one.name:
+            if one.name and not waiting.stages_of(one):  # a folder that is still to be made may be asked for
                 provision.build(one, found)
+            provisions[need] = one
         except CascadeError as cause:
             what = str(cause) if is_said else f"domain {where[-1]!r} needs {need!r}: {cause}"
             yield Refusal(where, what, is_key=not is_said or need not in needs)
+    for index, name, why in waiting.too_early(spec, domains, provisions):
+        yield Refusal(("stages", index, "domains", name), why)
 
 
 def _needing(need: str, domains: Mapping[str, Domain]) -> str:
@@ -264,7 +270,7 @@ def _trainers(spec: Spec, found: Registry) -> Iterator[Refusal]:
 
 def _setting(message: str) -> Where:
     """The setting of a stage that a trainer's refusal speaks of first: `trainer_args.x`, `optim.lr`, `kl`."""
-    fields = "|".join(name for name in Stage.model_fields if name not in ("name", "kind", "trainer"))
+    fields = "|".join(name for name in Stage.model_fields if name not in ("name", "kind", "trainer", "model"))
     match = re.search(rf"\b({fields})((?:\.\w+)*)", message)
     if match and match[1] == "trainer_args" and match[2]:  # a flag has dots in its own name
         return (match[1], match[2].removeprefix("."))
@@ -284,15 +290,19 @@ def _trackers(spec: Spec, found: Registry) -> Iterator[Refusal]:
             yield Refusal((*where, *_meant(given, str(cause))), str(cause), is_key=True)
 
 
-def _model(spec: Spec) -> Iterator[Refusal]:
+def _stage_models(spec: Spec) -> Iterator[Refusal]:
+    for index, stage in enumerate(spec.stages):
+        yield from _model(stage.model, ("stages", index, "model"))
+
+
+def _model(path: str | None, where: Where) -> Iterator[Refusal]:
     """A path that is no folder, or one of no model; what may be a hub name is asked for when the run begins."""
-    path = spec.model.path
     if path is None or not is_path(path):
         return
     if not Path(path).is_dir():
-        yield Refusal(("model", "path"), f"no folder is at {path!r}; give a Hugging Face folder or a hub name")
+        yield Refusal(where, f"no folder is at {path!r}; give a Hugging Face folder or a hub name")
     elif not any(Path(path).glob("*.safetensors")) and not any(Path(path).glob("pytorch_model*.bin")):
-        yield Refusal(("model", "path"), f"no weights are in {path!r} (*.safetensors or pytorch_model*.bin)")
+        yield Refusal(where, f"no weights are in {path!r} (*.safetensors or pytorch_model*.bin)")
 
 
 def _benchmarks(spec: Spec, domains: Mapping[str, Domain]) -> Iterator[Refusal]:

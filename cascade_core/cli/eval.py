@@ -101,8 +101,7 @@ def evaluate(
     Example: [bold]cascade eval --endpoint http://localhost:8000/v1 --model NAME --benchmark math/test --limit 100[/bold]
     """
     from cascade_core.assessment import assess
-    from cascade_core.plugins import registry
-    from cascade_core.provision import chosen, running
+    from cascade_core.provision import chosen, judge_of, running
     from cascade_core.scoring import Scorer
     from cascade_core.settings import Scoring
 
@@ -134,7 +133,7 @@ def evaluate(
     scoring = loaded.scoring if loaded else Scoring()
     if workers:
         scoring = scoring.model_copy(update={"workers": workers})
-    judges = [registry().domain(ref.name) for ref in refs.values()]
+    judges = [judge_of(ref) for ref in refs.values()]
     resources = chosen(judges, loaded.resources) if loaded else provided(judges, resource)
     with (
         running(resources.values()) as started,

@@ -117,7 +117,10 @@ def _benchmarks(made: Plan) -> Table:
     )
     for one in made.benchmarks:
         count = "all" if one.tasks is None else f"{one.tasks}" if one.is_counted else f"up to {one.tasks}"
-        rows.add_row(one.name, one.split, count, str(one.samples), brief(dict(one.sampling)))
+        how = brief(dict(one.sampling)) if one.of == "policy" else "pairs, of a reward model"
+        if one.times != made.evaluations:
+            how += "; measured once" if one.times == 1 else f"; measured {one.times} times"
+        rows.add_row(one.name, one.split, count, str(one.samples), how)
     return rows
 
 

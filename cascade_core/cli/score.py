@@ -47,8 +47,7 @@ def score(
 
     Example: [bold]cascade score rows.jsonl -o scored.jsonl --domain math --option answer=stated[/bold]
     """
-    from cascade_core.plugins import registry
-    from cascade_core.provision import running
+    from cascade_core.provision import judge_of, running
     from cascade_core.score_file import domains_in, output_of, progress_bar, references, score_file
     from cascade_core.scoring import Scorer
     from cascade_core.spec import read_options
@@ -58,7 +57,7 @@ def score(
     out = output or output_of(rows)
     known = references(domain, read_options(option or ()))
     settings = limits(cpu_seconds, wall_seconds, memory_mib, workers=workers, concurrency=concurrency)
-    waiting = {name: judge for name, ref in known.items() if (judge := registry().domain(ref.name)).needs}
+    waiting = {name: judge for name, ref in known.items() if (judge := judge_of(ref)).needs}
     named = domains_in(rows, domain) if waiting else set()  # nothing is started that no row needs
     resources = provided([judge for name, judge in waiting.items() if name in named], resource)
     with (

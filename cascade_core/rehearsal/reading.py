@@ -17,9 +17,12 @@ from cascade_core.pretrained import context_of, load_tokenizer
 from cascade_core.rehearsal.checks import Looked
 from cascade_core.rehearsal.findings import Lengths
 from cascade_core.rehearsal.tiny import config_of, source
+from cascade_core.reward_model import tokens
 from cascade_core.rows import Row
 from cascade_core.settings import Stage
 from cascade_core.template import encode
+
+_READ = {"rl": "prompts", "sft": "demonstrations", "reward_model": "pairs"}
 
 
 def read(seen: Looked, tiny: Path) -> tuple[dict[str, Lengths], list[str]]:
@@ -89,7 +92,7 @@ def _context(seen: Looked, tokenizer: Any) -> int | None:
 
 
 def _limit(seen: Looked, stage: Stage, context: int | None) -> int | None:
-    """The longest prompt of an rl stage, or the longest demonstration of an sft stage; `None` where nothing limits it.
+    """The longest prompt of an rl stage, or the longest text that a stage of another kind is trained on; `None` where nothing limits it.
 
     Raises:
         SpecError: no prompt at all fits.
@@ -105,11 +108,11 @@ def _limit(seen: Looked, stage: Stage, context: int | None) -> int | None:
         from cascade_core.trainers.openrlhf_args import room as room_of
 
         room = room_of(stage, context)
-    return room if room is None or stage.kind == "sft" else room - response
+    return room if room is None or stage.kind != "rl" else room - response
 
 
 def _lengths(tokenizer: Any, stage: Stage, rows: Sequence[Row], limit: int | None) -> Lengths:
-    """Tokens of the stage's prompts (of an sft stage: of prompt and response).
+    """Tokens of the stage's prompts (of an sft stage: of prompt and response; of a pair: of its longer side).
 
     Raises:
         SpecError: some are longer than `limit`.
@@ -121,8 +124,8 @@ def _lengths(tokenizer: Any, stage: Stage, rows: Sequence[Row], limit: int | Non
         longest, task = over[-1]
         is_own = "data.max_len" in stage.trainer_args
         cure = "raise trainer_args.data.max_len, or leave them out" if is_own else "leave them out"
-        what = "demonstrations have" if stage.kind == "sft" else "prompts have"
-        cure += "" if stage.kind == "sft" else ", or lower rollout.max_response_tokens"
+        what = f"{_READ[stage.kind]} have"
+        cure += "" if stage.kind != "rl" else ", or lower rollout.max_response_tokens"
         raise SpecError(
             f"stage {stage.name!r}: {len(over)} of the first {len(rows)} {what} more than the {limit} tokens that there is"
             f" room for, at most {longest} (task {task!r}); {cure}, or take a model with a longer context"
@@ -133,11 +136,13 @@ def _lengths(tokenizer: Any, stage: Stage, rows: Sequence[Row], limit: int | Non
         sizes[(len(sizes) - 1) // 2],
         sizes[-1],
         limit,
-        "demonstrations" if stage.kind == "sft" else "prompts",
+        _READ[stage.kind],
     )
 
 
 def _tokens(tokenizer: Any, stage: Stage, row: Row) -> int:
+    if stage.kind == "reward_model":
+        return max(len(tokens(tokenizer, row, row[side]).ids) for side in ("chosen", "rejected"))
     prompt = len(encode(tokenizer, row)[0])
     if stage.kind == "rl":
         return prompt

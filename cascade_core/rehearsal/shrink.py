@@ -121,7 +121,7 @@ class _Smaller:
 
     def _size(self) -> None:
         stage, rollout = self.stage, self.stage.rollout
-        if stage.kind == "sft":
+        if stage.kind != "rl":
             size = min(stage.batch_size, max(BATCH, len(stage.domains)))
             self._put("batch_size", stage.batch_size, size, _MINUTES)
         else:

@@ -69,7 +69,8 @@ class Stages:
         trainer_of(self.seen.found.trainer(stage.trainer or self.spec.trainer), self.spec.engine).train(job)
         if not output.is_dir():
             raise TrainerError(f"stage {stage.name!r}: its trainer ended without writing a model; see {folder}")
-        self.model = output
+        if stage.kind != "reward_model":  # the policy goes past it
+            self.model = output
 
     def _tried(self, stage: Stage, folder: Path, trainer: str, seconds: float, lengths: Lengths | None) -> StageTried:
         events = self.events.read() if (self.folder / "events.jsonl").exists() else []

@@ -1,14 +1,14 @@
-"""The trainer `trl`: sft and rl stages on this machine's CPU or its first GPU, with Hugging Face TRL.
+"""The trainer `trl`: sft, reward_model and rl stages on this machine's CPU or its first GPU, with Hugging Face TRL.
 
-TRL's `SFTTrainer` and `GRPOTrainer` do the work; what makes them do exactly what a stage says is in `trl_rl.py` and
-`trl_sft.py`, and stated in docs/trainers/trl.md. This module loads no torch until `train` is called.
+TRL's `SFTTrainer`, `RewardTrainer` and `GRPOTrainer` do the work; what makes them do exactly what a stage says is in `trl_sft.py`,
+`trl_rm.py` and `trl_rl.py`, and stated in docs/trainers/trl.md. This module loads no torch until `train` is called.
 """
 
 from __future__ import annotations
 
 import gc
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
@@ -28,10 +28,10 @@ class TrlTrainer(Trainer):
     """Trains a stage in this process."""
 
     name = "trl"
-    kinds = ("sft", "rl")
+    kinds = ("sft", "rl", "reward_model")
 
     def settings(self, stage: Stage) -> Mapping[str, Any]:
-        """The `SFTConfig` or `GRPOConfig` fields that `train` will use; see the base class."""
+        """The `SFTConfig`, `RewardConfig` or `GRPOConfig` fields that `train` will use; see the base class."""
         from cascade_core.trainers.trl_args import native
 
         return native(stage)
@@ -60,24 +60,19 @@ def _train(job: Job, rows: list[Row], flags: dict[str, Any]) -> None:
     import torch
 
     from cascade_core.determinism import settle_threads
-    from cascade_core.pretrained import load_model, load_tokenizer
 
-    if job.stage.kind == "rl":
-        from cascade_core.trainers.trl_rl import build
-    else:
-        from cascade_core.trainers.trl_sft import build  # type: ignore[assignment]
-
-    tokenizer = load_tokenizer(job.model)
-    model = load_model(job.model, **(flags.pop("model_init_kwargs", None) or {}))
+    build, model, tokenizer = _loaded(job, flags.pop("model_init_kwargs", None) or {})
     settle_threads(sum(weight.numel() for weight in model.parameters()))
-    settings = deepcopy((model.config, model.generation_config))
+    settings = deepcopy((model.config, getattr(model, "generation_config", None)))
     flags.setdefault("use_cpu", not torch.cuda.is_available())
     trainer = build(job, rows, model, tokenizer, flags)
     try:
         trainer.train_stage()
         # TRL and transformers change the model's settings while they train (use_cache, padding): these do not go on.
-        model.config, model.generation_config = settings
-        _hand_on(job, model)
+        model.config = settings[0]
+        if settings[1] is not None:
+            model.generation_config = settings[1]
+        _hand_on(job, model, tokenizer if job.stage.kind == "reward_model" else None)
     finally:
         del trainer, model
         gc.collect()
@@ -85,14 +80,33 @@ def _train(job: Job, rows: list[Row], flags: dict[str, Any]) -> None:
             torch.cuda.empty_cache()
 
 
-def _hand_on(job: Job, model: Any) -> None:
-    """Writes model and tokenizer to `job.output`, complete or absent."""
+def _loaded(job: Job, options: Mapping[str, Any]) -> tuple[Callable[..., Any], Any, Any]:
+    """What builds the stage's trainer, its model and its tokenizer."""
+    from cascade_core import pretrained
+
+    if job.stage.kind == "reward_model":
+        from cascade_core import reward_model
+        from cascade_core.trainers import trl_rm
+
+        tokenizer: Any = reward_model.load_tokenizer(job.model)
+        model = reward_model.load_model(job.model, job.seed, **options)
+        model.config.get_text_config().pad_token_id = tokenizer.pad_token_id
+        return trl_rm.build, model, tokenizer
+    from cascade_core.trainers import trl_rl, trl_sft
+
+    build = trl_rl.build if job.stage.kind == "rl" else trl_sft.build
+    tokenizer = pretrained.load_tokenizer(job.model)
+    return build, pretrained.load_model(job.model, **options), tokenizer
+
+
+def _hand_on(job: Job, model: Any, tokenizer: Any = None) -> None:
+    """Writes model and tokenizer (by default the one that the stage began with) to `job.output`, complete or absent."""
     from transformers import AutoTokenizer
 
     part = job.output.with_name(job.output.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     model.save_pretrained(part)
-    tokenizer = AutoTokenizer.from_pretrained(str(job.model))
+    tokenizer = tokenizer or AutoTokenizer.from_pretrained(str(job.model))
     for trace in ("is_local", "local_files_only"):  # of how it was loaded
         tokenizer.init_kwargs.pop(trace, None)
     tokenizer.save_pretrained(part)

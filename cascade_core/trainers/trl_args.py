@@ -19,8 +19,13 @@ from cascade_core.errors import SpecError
 from cascade_core.nearest import hint
 from cascade_core.settings import Soft, Stage
 
-_CONFIGS = {"sft": "trainer/sft_config.py", "rl": "trainer/grpo_config.py"}
-_CLASSES = ("TrainingArguments", "_BaseConfig", "SFTConfig", "GRPOConfig")
+_CONFIGS = {
+    "sft": "trainer/sft_config.py",
+    "rl": "trainer/grpo_config.py",
+    "reward_model": "trainer/reward_config.py",
+}
+_NAMES = {"sft": "SFTConfig", "rl": "GRPOConfig", "reward_model": "RewardConfig"}
+_CLASSES = ("TrainingArguments", "_BaseConfig", *_NAMES.values())
 
 # What a stage's settings decide; the value says what to set instead.
 _DECIDED = {
@@ -63,6 +68,7 @@ _REFUSED = {
     "use_adaptive_entropy": "it would change the loss",
     "label_smoothing_factor": "it would change the loss",
     "neftune_noise_alpha": "it would change the loss",
+    "center_rewards_coefficient": "it would change the loss",
     "reward_weights": "rewards become advantages in the judge",
     "multi_objective_aggregation": "rewards become advantages in the judge",
     "disable_dropout": "a stage trains without dropout",
@@ -109,13 +115,13 @@ _REFUSED_FAMILIES = {
 
 
 def native(stage: Stage) -> dict[str, Any]:
-    """The flags of TRL's `GRPOConfig` (rl) or `SFTConfig` (sft) that the stage is trained with.
+    """The flags of TRL's `GRPOConfig` (rl), `SFTConfig` (sft) or `RewardConfig` (reward_model) that the stage is trained with.
 
     Raises:
         SpecError: a setting or flag that this trainer cannot honour.
     """
     _check_stage(stage)
-    flags = {**_common(stage), **(_rl(stage) if stage.kind == "rl" else _sft(stage))}
+    flags = {**_common(stage), **{"rl": _rl, "sft": _sft, "reward_model": _pairs}[stage.kind](stage)}
     _check_flags(stage)
     return {**flags, **stage.trainer_args}
 
@@ -160,7 +166,6 @@ def _common(stage: Stage) -> dict[str, Any]:
         "max_steps": stage.steps,
         "per_device_train_batch_size": micro,
         "gradient_accumulation_steps": _responses(stage) // micro,
-        "shuffle_dataset": False,
         "bf16": False,
         "gradient_checkpointing": False,
         "dataloader_pin_memory": False,
@@ -176,6 +181,7 @@ def _common(stage: Stage) -> dict[str, Any]:
 def _rl(stage: Stage) -> dict[str, Any]:
     rollout = stage.rollout
     return {
+        "shuffle_dataset": False,
         "num_generations": rollout.samples_per_prompt,
         "max_completion_length": rollout.max_response_tokens,
         "temperature": rollout.temperature,
@@ -197,7 +203,12 @@ def _rl(stage: Stage) -> dict[str, Any]:
 def _sft(stage: Stage) -> dict[str, Any]:
     if stage.loss != "token":
         raise SpecError(f"stage {stage.name!r}: sft knows only loss token, found {stage.loss}")
-    return {"train_sampling_strategy": "sequential", "max_length": None, "packing": False, "loss_type": "nll"}
+    kept: dict[str, Any] = {"shuffle_dataset": False, "train_sampling_strategy": "sequential", "max_length": None}
+    return {**kept, "packing": False, "loss_type": "nll"}
+
+
+def _pairs(stage: Stage) -> dict[str, Any]:
+    return {"train_sampling_strategy": "sequential", "max_length": None, "disable_dropout": True}
 
 
 def _check_flags(stage: Stage) -> None:
@@ -212,9 +223,7 @@ def _check_flags(stage: Stage) -> None:
         if reason and flag in known:
             raise SpecError(f"{where} cannot be set: {reason}")
         if flag not in known:
-            raise SpecError(
-                f"{where} is no flag of the installed TRL's {'GRPOConfig' if stage.kind == 'rl' else 'SFTConfig'}{hint(flag, known)}"
-            )
+            raise SpecError(f"{where} is no flag of the installed TRL's {_NAMES[stage.kind]}{hint(flag, known)}")
         if not _fits(value, known[flag]):
             raise SpecError(f"{where} must be of type {known[flag]}, found {value!r}")
 
