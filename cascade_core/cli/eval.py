@@ -181,11 +181,13 @@ def _settings(
 
 def _references(spec: Spec | None, domain: str, option: list[str] | None, settings: Evaluation) -> dict[str, DomainRef]:
     """The domains of the spec; without one `--domain`, and those that the benchmarks are of."""
+    from cascade_core.composition import measured
     from cascade_core.plugins import registry
     from cascade_core.spec import read_options
 
     if spec is not None:
-        return {name: registry().reference(name, options) for name, options in spec.domains.items()}
+        own = measured(spec.model_copy(update={"evaluation": settings}), registry())
+        return {name: registry().reference(name, spec.domains[name]) for name in own}
     if option and not domain:
         raise UsageError("options are for a domain: name it with --domain")
     names = dict.fromkeys([*([domain] if domain else []), *(b.partition("/")[0] for b in settings.benchmarks or ())])
