@@ -41,6 +41,7 @@ def problems(spec: Spec) -> Iterator[Problem]:
         yield from _belongs(stage, where)
         yield from _known_domains(spec, stage, where)
         yield from _optim(stage, where)
+        yield from _mode(spec, stage, where)
         if stage.kind == "rl":
             yield from _lengths(spec, stage, where)
             yield from _scorers(spec, stage, where)
@@ -83,6 +84,29 @@ def _scorers(spec: Spec, stage: Stage, where: Where) -> Iterator[Problem]:
         yield from (((*where, "reward", *inner), what) for inner, what in stage.reward.problems(spec.domains))
     if stage.reward and stage.code_switch and CODE_SWITCH in stage.reward.names:
         yield (*where, "code_switch"), f"judges by {CODE_SWITCH!r}, which 'reward' names too; say it in one of both"
+
+
+def _mode(spec: Spec, stage: Stage, where: Where) -> Iterator[Problem]:
+    if not stage.mode:
+        return
+    if stage.kind == "sft" and stage.mode == "half":
+        what = (
+            "cannot be 'half' in an sft stage, whose demonstrations were written in one mode (allowed: think, no_think)"
+        )
+        yield (*where, "mode"), what
+    elif stage.kind not in ("rl", "sft"):
+        yield (*where, "mode"), f"'mode' is a setting of rl and sft stages, and this stage is of kind {stage.kind!r}"
+    prompts = stage.rollout.prompts_per_step
+    if stage.kind == "rl" and stage.mode == "half" and prompts % 2:
+        yield (
+            (*where, "rollout", "prompts_per_step"),
+            f"must be even, so that half of a step's prompts are in each mode (mode: half), found {prompts}",
+        )
+    if spec.model.init is not None and spec.model.modes == "switch":
+        yield (
+            (*where, "mode"),
+            "cannot reach a model without a chat template, which one made by init is; set model.modes to flags or prefill",
+        )
 
 
 def _optim(stage: Stage, where: Where) -> Iterator[Problem]:

@@ -28,6 +28,7 @@ from cascade_core.sampling import Sample
 from cascade_core.scoring import Handed, Scorer
 from cascade_core.settings import Evaluation, Sampling
 
+MODES = ("", "think", "no_think")
 # A benchmark over an endless generator must say how many tasks it means.
 MOST_TASKS = 100_000
 # As in training, the failure rate is one of this many samples or more: a single failure among forty ends nothing.
@@ -105,6 +106,8 @@ def _exam(name: str, owner: str, domain: Domain, benchmark: Benchmark, settings:
         raise SpecError(f"benchmark {name!r} has {what}")
     if len({row["id"] for row in tasks}) < len(tasks):
         raise SpecError(f"benchmark {name!r} has two tasks with one id; ids must be unique in a domain")
+    if benchmark.mode not in MODES:
+        raise SpecError(f"benchmark {name!r} has the mode {benchmark.mode!r} (allowed: think, no_think, or none)")
     if benchmark.mode:
         tasks = tuple({**row, "mode": benchmark.mode} for row in tasks)
     unknown = sorted(set(benchmark.sampling) - set(Sampling.model_fields))

@@ -2,14 +2,14 @@
 
 Every step takes the domains in their shares, exactly (largest remainder, carried over from step to step). A finite
 loader is gone through again, with the next seed, when it ends. No prompt comes twice in one step where the domain has
-enough of them, and no prompt of a benchmark is trained on. Curriculum and filters are not here.
+enough of them, and no prompt of a benchmark is trained on. A stage's `mode` is put into its rows here. Curriculum and filters are not here.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cascade_core.determinism import derive
@@ -65,7 +65,7 @@ def draw(
             rows += _distinct(streams[name], count)
             taken[name] += count
         random.Random(derive(seed, stage.name, step)).shuffle(rows)
-        yield from rows
+        yield from _moded(stage, rows, derive(seed, stage.name, "mode", step))
 
 
 def check(stage: Stage, domains: Mapping[str, Domain], seed: int, held_out: frozenset[str]) -> None:
@@ -76,6 +76,20 @@ def check(stage: Stage, domains: Mapping[str, Domain], seed: int, held_out: froz
     """
     for name in stage.domains:
         next(_stream(stage, name, domains[name], derive(seed, stage.name, name), held_out))
+
+
+def _moded(stage: Stage, rows: Sequence[Row], seed: int) -> Sequence[Row]:
+    """The rows of a step in the stage's mode. Halves are exact over the step, and to one row in every domain of it.
+
+    Which half a row is in follows from its place after the shuffle, and so changes from epoch to epoch.
+    """
+    if stage.mode is None:
+        return rows
+    modes = ["think", "no_think"] if stage.mode == "half" else [stage.mode, stage.mode]
+    random.Random(seed).shuffle(modes)
+    by_domain = sorted(range(len(rows)), key=lambda place: str(rows[place]["domain"]))  # stable: shuffled within each
+    mode = {place: modes[number % 2] for number, place in enumerate(by_domain)}
+    return [{**row, "mode": mode[place]} for place, row in enumerate(rows)]
 
 
 def _quotas(stage: Stage, taken: Mapping[str, int], total: int) -> dict[str, int]:

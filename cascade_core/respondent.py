@@ -54,7 +54,8 @@ class Served:
     def pins(self) -> dict[str, Any]:
         """The address, the model's name and the extra fields; never the key."""
         asked = self.endpoint
-        return {"endpoint": asked.url, "model": asked.model, "api": asked.api, "body": dict(asked.body)}
+        pinned = {"endpoint": asked.url, "model": asked.model, "api": asked.api, "body": dict(asked.body)}
+        return {**pinned, **_modes(asked.modes)}
 
     def answer(self, exam: Exam, missing: Sequence[Key], seed: int, keep: Keep, fail: Fail) -> None:
         """Every sample is a request of its own, with its own seed: `seed_of`."""
@@ -71,7 +72,7 @@ class Served:
                     if reply.error:
                         fail(key, reply.error, reply.refused)
                     else:
-                        keep(key, _kept(reply))
+                        keep(key, _kept(reply, self.endpoint.prefill(tasks[key[0]])))
 
             workers = [asyncio.create_task(work()) for _ in range(min(self.concurrency, len(missing)))]
             try:
@@ -85,22 +86,23 @@ class Served:
 class Local:
     """A model in a folder, sampled here; only made ready when something is missing."""
 
-    def __init__(self, model: Path, batch_size: int) -> None:
+    def __init__(self, model: Path, batch_size: int, modes: str = "switch") -> None:
         self._model = model
-        self._batch_size = batch_size
+        self._batch_size, self._modes = batch_size, modes
         self._sampler: Sampler | None = None
 
     def pins(self) -> dict[str, Any]:
         """The files of the model, and the batch size: what a prompt is given depends on the prompts beside it."""
         from cascade_core.folder import model_fingerprint
 
-        return {"model": str(self._model), "weights": model_fingerprint(self._model), "batch_size": self._batch_size}
+        made: dict[str, Any] = {"model": str(self._model), "weights": model_fingerprint(self._model)}
+        return {**made, "batch_size": self._batch_size, **_modes(self._modes)}
 
     def answer(self, exam: Exam, missing: Sequence[Key], seed: int, keep: Keep, fail: Fail) -> None:
         """A few batches at a time, always the same ones: what is missing of one is sampled as if all of it were."""
         from cascade_core.sampling import LocalSampler
 
-        self._sampler = self._sampler or LocalSampler(self._model, self._batch_size)
+        self._sampler = self._sampler or LocalSampler(self._model, self._batch_size, self._modes)
         wanted = set(missing)
         for number, tasks in enumerate(_chunks(exam, self._batch_size)):
             mine = {(row["id"], sample) for row in tasks for sample in range(exam.samples)} & wanted
@@ -120,9 +122,13 @@ class LocalVllm:
         folder: of the evaluation; the sampler's own is inside.
         exams: all that will be asked for.
         seed: of the evaluation.
+        modes: how a task's mode is said to the model.
     """
 
-    def __init__(self, vllm: Vllm, model: Path, folder: Path, exams: Sequence[Exam], seed: int) -> None:
+    def __init__(
+        self, vllm: Vllm, model: Path, folder: Path, exams: Sequence[Exam], seed: int, modes: str = "switch"
+    ) -> None:
+        self._modes = modes
         self._vllm, self._model, self._folder, self._exams, self._seed = vllm, model, folder, exams, seed
         self._open = ExitStack()
         self._sampler: VllmSampler | None = None
@@ -139,7 +145,8 @@ class LocalVllm:
         """The files of the model, and who samples."""
         from cascade_core.folder import model_fingerprint
 
-        return {"model": str(self._model), "weights": model_fingerprint(self._model), "sampler": "vllm"}
+        made: dict[str, Any] = {"model": str(self._model), "weights": model_fingerprint(self._model)}
+        return {**made, "sampler": "vllm", **_modes(self._modes)}
 
     def answer(self, exam: Exam, missing: Sequence[Key], seed: int, keep: Keep, fail: Fail) -> None:
         """Every sample is a request of its own, with its own seed: `seed_of`."""
@@ -148,7 +155,7 @@ class LocalVllm:
         if self._sampler is None:
             place, log = self._folder / "sampling", self._folder / "vllm.log"
             self._sampler = self._open.enter_context(
-                VllmSampler(self._vllm, self._model, place, log, self._exams, self._seed)
+                VllmSampler(self._vllm, self._model, place, log, self._exams, self._seed, self._modes)
             )
         for key, one in self._sampler.stream(exam, missing):
             keep(key, _sampled(one))
@@ -172,9 +179,14 @@ def _sampled(one: Sample) -> Row:
     return {"response": told.pop("text"), **told}
 
 
-def _kept(reply: Reply) -> Row:
+def _modes(modes: str) -> dict[str, str]:
+    """How modes are said, where not as they are by default: what was answered before there was a choice goes on."""
+    return {} if modes == "switch" else {"modes": modes}
+
+
+def _kept(reply: Reply, prefill: str) -> Row:
     """A reply as the fields of a row; a server that counts no tokens leaves them out."""
-    row: Row = {"response": reply.text, "prefill": "", "truncated": reply.truncated}
+    row: Row = {"response": reply.text, "prefill": prefill, "truncated": reply.truncated}
     if reply.completion_tokens is not None:
         row["tokens"] = reply.completion_tokens
     if reply.prompt_tokens is not None:

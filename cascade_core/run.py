@@ -104,11 +104,12 @@ def _sampler(
     elif vllm is None:
         from cascade_core.sampling import LocalSampler
 
-        yield LocalSampler(model, settings.batch_size)
+        yield LocalSampler(model, settings.batch_size, spec.model.modes)
     else:
         from cascade_core.vllm_sampling.sampler import VllmSampler
 
-        with VllmSampler(vllm, model, stage.path / SAMPLING, stage.path / "vllm.log", left, settings.seed) as sampler:
+        place, log = stage.path / SAMPLING, stage.path / "vllm.log"
+        with VllmSampler(vllm, model, place, log, left, settings.seed, spec.model.modes) as sampler:
             for exam in left:  # all at once: vLLM goes on while they are judged, and ends when they are answered
                 sampler.ask(exam, exam.keys)
             sampler.finish()
@@ -306,7 +307,15 @@ class _Run:
             self.say(f"{stage.id}: training, {setting.steps} steps" + (f", from step {done}" if done else ""))
             trainer.train(
                 Job(
-                    setting, self._seed(setting), stage.path, model, stage.checkpoint, stage.prompts, self.events, judge
+                    setting,
+                    self._seed(setting),
+                    stage.path,
+                    model,
+                    stage.checkpoint,
+                    stage.prompts,
+                    self.events,
+                    judge,
+                    self.spec.model.modes,
                 )
             )
             if not stage.checkpoint.is_dir():

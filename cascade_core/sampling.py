@@ -44,18 +44,19 @@ class LocalSampler:
     Args:
         model: a Hugging Face folder.
         batch_size: responses that are generated at the same time.
+        modes: how a row's mode is said to the model.
 
     Raises:
         TrainerError: the folder cannot be read.
     """
 
-    def __init__(self, model: Path, batch_size: int) -> None:
+    def __init__(self, model: Path, batch_size: int, modes: str = "switch") -> None:
         import torch
 
         self._tokenizer = load_tokenizer(model)
         loaded: Any = load_model(model)
         self._model: PreTrainedModel = loaded.to(device()).eval()
-        self._batch_size = batch_size
+        self._batch_size, self._modes = batch_size, modes
         settle_threads(sum(weight.numel() for weight in self._model.parameters()))
         self._ends = end_tokens(self._model, self._tokenizer)
         self._decoder = Decoder(self._tokenizer)
@@ -67,7 +68,7 @@ class LocalSampler:
         Raises:
             TrainerError: a prompt leaves no room for a response in the model's context, or memory ran out.
         """
-        encoded = [encode(self._tokenizer, row) for row in prompts]
+        encoded = [encode(self._tokenizer, row, self._modes) for row in prompts]
         for row, (ids, _) in zip(prompts, encoded, strict=True):
             check_length(row, len(ids), sampling.max_response_tokens, context_length(self._model))
         drawn = 1 if sampling.temperature == 0 else samples

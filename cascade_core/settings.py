@@ -49,6 +49,9 @@ class InitModel(Settings):
         return self
 
 
+Modes = Literal["switch", "flags", "prefill", "none"]
+
+
 def is_path(model: str) -> bool:
     """Whether a model's name cannot be one on the hub (`owner/model`), and so means a folder."""
     return model.startswith((".", "/", "~")) or model.count("/") > 1
@@ -64,6 +67,10 @@ class Model(Settings):
 
     path: Annotated[str, Field(min_length=1)] | None = Field(None, description="a local folder or a hub name")
     init: InitModel | None = Field(None, description="make a small model with random weights instead")
+    modes: Modes = Field(
+        "switch",
+        description="how a task's mode (think, no_think) reaches the model: as the chat template's own switch enable_thinking, as flags behind the user's turns, as a prefill of its answer, or not at all",
+    )
 
     @field_validator("path")
     @classmethod
@@ -181,6 +188,10 @@ class Stage(Settings):
     steps: Positive = Field(description="updates of the weights")
     seed: Seed | None = Field(None, description="default: the run's seed")
     optim: Optim = Field(Optim(), description="the optimizer")
+    mode: Literal["think", "no_think", "half"] | None = Field(
+        None,
+        description="the mode of the stage's tasks; half: exactly half of every step's prompts in each; default: what a task says",
+    )
     batch_size: Positive = Field(64, description="sft and reward_model only: demonstrations, or pairs, per update")
     model: Annotated[str, Field(min_length=1)] | None = Field(
         None,

@@ -121,6 +121,7 @@ class Service:
             "slot": self.slots[-1]["slot"],
             "samples": self.per_prompt,
             "prompt": self.prompt,
+            "ids": [ord(letter) for letter in self.prompt],
             **self.more,
         }
         return turned or web.json_response({**told, "sampling": self.sampling})

@@ -19,7 +19,7 @@ def rig(monkeypatch):
 
 
 def told(text, said="higher", **more):
-    return {"said": said, "text": text, "prefill": "", **more}
+    return {"said": said, "text": text, "ids": [ord(letter) for letter in text], "prefill": "", **more}
 
 
 def hints(body):

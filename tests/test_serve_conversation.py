@@ -16,6 +16,7 @@ from cascade_core.serve.journal import Journal
 from cascade_core.serve.rollout import Rollouts
 from cascade_core.settings import Evaluation, Stage
 from cascade_core.spec import load
+from cascade_core.template import Prompt
 
 STAGE = {
     "name": "s",
@@ -32,10 +33,10 @@ def rollouts(folder, domain="guess"):
     def made(scorer):
         stage = Stage.model_validate(STAGE)
         shown = (
-            lambda row: (f"<{row['prompt']}>", "<p>"),
+            lambda row: Prompt(f"<{row['prompt']}>", "<p>", [1]),
             60.0,
             lambda line: None,
-            lambda row, said: (f"~{said}", "<q>"),
+            lambda row, said: Prompt(f"~{said}", "<q>", [2, 3]),
         )
         return Rollouts(stage, rows, Judge(scorer, stage, 0, folder, 0.5), Journal(folder, "a", 0), *shown)
 
@@ -53,8 +54,11 @@ def reply(service, *texts, index=0):
 def test_the_environment_answers_until_it_has_nothing_more_to_say(tmp_path):
     with served(rollouts=rollouts(tmp_path), domains=GUESS, workers=1) as service:
         assert service.post("/slot", {"slot": 0, "group": "g"})[1]["turns"] == 4
-        assert reply(service, "3?") == (200, {"said": "higher", "text": "~higher", "prefill": "<q>"})
-        assert reply(service, "3?", "higher", "7") == (200, {"said": "lower", "text": "~lower", "prefill": "<q>"})
+        assert reply(service, "3?") == (200, {"said": "higher", "text": "~higher", "prefill": "<q>", "ids": [2, 3]})
+        assert reply(service, "3?", "higher", "7") == (
+            200,
+            {"said": "lower", "text": "~lower", "prefill": "<q>", "ids": [2, 3]},
+        )
         assert reply(service, "4") == (200, {"said": None})
         assert reply(service, *["9", "lower"] * 3, "9") == (200, {"said": None})  # the fourth turn is the last
 

@@ -21,6 +21,7 @@ from cascade_core.serve.journal import Journal
 from cascade_core.serve.rollout import Rollouts
 from cascade_core.serve.staged import TOKEN
 from cascade_core.settings import InitModel, Stage
+from cascade_core.template import Prompt
 
 SLOTS, SAMPLES, STEPS = 3, 2, 4
 STAGE = {
@@ -48,7 +49,7 @@ def rollouts(folder, start=0, attempt="a", patience=60.0, **stage):
             tasks(),
             Judge(scorer, settings, 0, folder, 0.02),
             Journal(folder, attempt, start),
-            lambda row: (f"<{row['prompt']}>", ""),
+            lambda row: Prompt(f"<{row['prompt']}>", "", [1, 2]),
             patience,
             lambda line: None,
         )
@@ -91,6 +92,7 @@ def test_a_slot_gives_the_task_of_its_step_and_no_answer(tmp_path):
             "mode": "",
             "prompt": "<question 1>",
             "prefill": "",
+            "ids": [1, 2],
             "sampling": {"temperature": 0.7, "top_p": 1.0, "top_k": 0, "max_tokens": 9},
         }
         assert service.post("/slot", {"slot": 1, "group": "g"})[1] == told

@@ -114,7 +114,7 @@ SPOILT = [
     ("name: small", "name: small\nseed: 4294967296", ["spec.yaml:2:7: seed: must be below 4294967296, found 4294967296"]),
     ("owner/model", "{path: a, init: {}}", ["spec.yaml:2:8: model: give either a path (or hub name) or init, and not both"]),
     ("owner/model", "{init: {heads: 3}}", ["spec.yaml:2:15: model.init: hidden_size 128 must be a multiple of 2 × heads (6)"]),
-    ("owner/model", "{intt: {}}", ["spec.yaml:2:9: model.intt: unknown key 'intt', did you mean 'init' (allowed: path, init)"]),
+    ("owner/model", "{intt: {}}", ["spec.yaml:2:9: model.intt: unknown key 'intt', did you mean 'init' (allowed: path, init, modes)"]),
     ("domains: toy\n    steps: 5", "domains: toi\n    steps: 5", ["spec.yaml:11:14: stages.rl.domains.toi: domain 'toi' is not among the spec's domains, did you mean 'toy'"]),
     ("domains: toy\n    steps: 5", "domains: {toy: 0}\n    steps: 5", ["spec.yaml:11:20: stages.rl.domains.toy: must be above 0, found 0"]),
     ("domains: toy\n    steps: 5", "domains: []\n    steps: 5", ["spec.yaml:11:14: stages.rl.domains: must hold at least 1, found 0"]),

@@ -5,7 +5,7 @@ import pytest
 from cascade_core.errors import TrainerError
 from cascade_core.initial import build_tokenizer
 from cascade_core.settings import InitTokenizer
-from cascade_core.template import continuation, encode, render
+from cascade_core.template import continuation, encode, read
 
 QWEN = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -25,6 +25,16 @@ CRANKY = (
 @pytest.fixture
 def tokenizer():
     return build_tokenizer(InitTokenizer(phrases=["<think>"]), 64)
+
+
+def render(tokenizer, asked):
+    """Text and prefill."""
+    return read(tokenizer, asked)[:2]
+
+
+def go_on(tokenizer, asked, said):
+    """The same, of what follows in a conversation."""
+    return continuation(tokenizer, asked, said)[:2]
 
 
 def row(prompt, mode=""):
@@ -90,19 +100,19 @@ QWEN3 = (
 def test_the_environments_turn_begins_with_the_end_of_the_models_and_ends_with_its_next(tokenizer, template):
     tokenizer.chat_template = template
     wanted = "<|im_end|>\n<|im_start|>user\nhigher<|im_end|>\n<|im_start|>assistant\n"
-    assert continuation(tokenizer, row("hi"), "higher") == (wanted, "")
+    assert go_on(tokenizer, row("hi"), "higher") == (wanted, "")
 
 
 def test_a_turn_that_the_template_opens_in_a_conversation_is_prefill(tokenizer):
     tokenizer.chat_template = R1
-    assert continuation(tokenizer, row("hi"), "what is <think>?") == (
+    assert go_on(tokenizer, row("hi"), "what is <think>?") == (
         "[user]what is <think>?[assistant]<think>\n",
         "<think>\n",
     )
 
 
 def test_without_a_template_the_environments_turn_is_a_line(tokenizer):
-    assert continuation(tokenizer, row("hi"), "higher") == ("\nhigher", "")
+    assert go_on(tokenizer, row("hi"), "higher") == ("\nhigher", "")
 
 
 def test_a_template_that_drops_what_the_model_said_is_refused(tokenizer):

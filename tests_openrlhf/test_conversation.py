@@ -1,9 +1,11 @@
 """A domain that answers the model, through OpenRLHF's own loop: turns are sampled, judged and learned from as one sample."""
 
 import json
+import re
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,21 +16,23 @@ name: talk
 seed: 1
 trainer: openrlhf
 engine: {{python: {python}, cpu: true, stall_seconds: 400}}
-model: {{init: {{hidden_size: 64, layers: 2, heads: 2, context: 64}}}}
+model: {{init: {{hidden_size: 64, layers: 2, heads: 2, context: 128}}, modes: flags}}
 domains: {{guess: {{largest: 3}}}}
 stages:
   - name: sft
     kind: sft
     trainer: trl
+    mode: no_think
     domains: guess
     steps: 60
     batch_size: 32
     optim: {{lr: 1e-2, schedule: linear}}
   - name: rl
+    mode: half
     domains: guess
     steps: 3
     micro_batch: 8
-    rollout: {{prompts_per_step: 4, samples_per_prompt: 8, max_response_tokens: 32}}
+    rollout: {{prompts_per_step: 4, samples_per_prompt: 8, max_response_tokens: 80}}
     optim: {{lr: 3e-4}}
 scoring: {{workers: 1}}
 """
@@ -64,6 +68,19 @@ def test_conversations_of_several_turns_are_judged_as_one_sample_each(rows):
     hints = {turn["content"] for row in found for turn in row.get("turns", ()) if turn["role"] == "user"}
     assert {"higher", "lower"} <= hints <= {"higher", "lower", "a number"}
     assert 0.05 < statistics.mean(row["score"]["value"] for row in found) < 0.98
+
+
+def test_half_of_every_step_is_in_each_mode_and_the_engine_read_its_flag_behind_every_turn(run, rows):
+    log = (run / "stages/02-rl/train.log").read_text("utf-8", "replace")
+    shown = re.findall(r"Sample: \[['\"](.*)['\"], [-+.\de]+\]", log)  # one sample of each step, from its tokens
+    assert len(shown) == len(rows)
+    for step, text in zip(rows, shown, strict=True):
+        assert Counter(row["mode"] for row in step) == {"think": 16, "no_think": 16}
+        (mode,) = {row["mode"] for row in step if text.startswith(row["prompt"])}
+        prompt, _, said = text.partition(f"0 to 3? /{mode}")
+        assert prompt.startswith("train ") and said[:1].isalnum()
+        hints = re.findall(r"(higher|lower|a number)( /(?:no_)?think)?", said)
+        assert all(flag == f" /{mode}" for _, flag in hints)
 
 
 def test_the_trainer_learns_from_the_tokens_that_vllm_sampled_and_from_no_other(run):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cascade_core.domain import DomainRef
     from cascade_core.evaluate import Exam
     from cascade_core.respondent import Respondent
-    from cascade_core.settings import Evaluation, Spec
+    from cascade_core.settings import Evaluation, Modes, Spec
 
 
 def evaluate(
@@ -75,6 +75,12 @@ def evaluate(
         list[str] | None,
         typer.Option("--body", metavar="NAME=VALUE", help="One more field of every request; null removes a field."),
     ] = None,
+    modes: Annotated[
+        str,
+        typer.Option(
+            "--modes", help="How tasks' modes are said: switch, flags, prefill or none; default: the spec's, or switch."
+        ),
+    ] = "",
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, help="Of a model in a folder: responses at once.")
     ] = 64,
@@ -122,13 +128,14 @@ def evaluate(
         raise UsageError("--vllm is for a model in a folder; whoever serves one at an --endpoint samples it himself")
     if tensor_parallel_size is not None and not vllm:
         raise UsageError("--tensor-parallel-size is for --vllm")
+    said = _modes(modes, loaded)
     asked: Respondent
     if vllm:
-        asked = _with_vllm(loaded, vllm, tensor_parallel_size, model, folder, found, settings.seed)
+        asked = _with_vllm(loaded, vllm, tensor_parallel_size, model, folder, found, settings.seed, said)
     elif endpoint:
-        asked = _served(endpoint, model, _api(api), _key(api_key_env), body, timeout, tries, concurrency)
+        asked = _served(endpoint, model, _api(api), _key(api_key_env), body, timeout, tries, concurrency, said, found)
     else:
-        asked = _local(model, batch_size)
+        asked = _local(model, batch_size, said)
     total = sum(len(exam.tasks) * exam.samples for exam in found)
     scoring = loaded.scoring if loaded else Scoring()
     if workers:
@@ -224,26 +231,54 @@ def _served(
     timeout: float,
     tries: int,
     concurrency: int,
+    modes: Modes,
+    found: Sequence[Exam],
 ) -> Respondent:
     from cascade_core.endpoint import Endpoint
     from cascade_core.respondent import Served
     from cascade_core.spec import read_options
 
     more = read_options(body or ())
-    return Served(Endpoint(url, model, key, api, more, timeout, tries), concurrency)
+    server = Endpoint(url, model, key, api, more, timeout, tries, modes=modes)
+    for mode in sorted({str(row.get("mode") or "") for exam in found for row in exam.tasks}):
+        server.check_mode(mode)
+    return Served(server, concurrency)
 
 
-def _local(model: str, batch_size: int) -> Respondent:
+def _modes(given: str, spec: Spec | None) -> Modes:
+    """How modes are said to the model: as given, or as the spec says.
+
+    Raises:
+        UsageError: there is no such way.
+    """
+    from typing import get_args
+
+    from cascade_core.settings import Model, Modes
+
+    if given and given not in get_args(Modes):
+        raise UsageError(f"--modes is {', '.join(get_args(Modes))}, found {given!r}")
+    known = spec.model if spec else Model(path="./model")
+    return known.model_copy(update={"modes": given} if given else {}).modes
+
+
+def _local(model: str, batch_size: int, modes: Modes) -> Respondent:
     from cascade_core.prepare import local_model
     from cascade_core.respondent import Local
 
     if not Path(model).is_dir():
         raise UsageError(f"{model!r} is no folder; name the server of a model that is served with --endpoint")
-    return Local(local_model(model), batch_size)
+    return Local(local_model(model), batch_size, modes)
 
 
 def _with_vllm(
-    spec: Spec | None, python: str, wide: int | None, model: str, folder: Path, found: Sequence[Exam], seed: int
+    spec: Spec | None,
+    python: str,
+    wide: int | None,
+    model: str,
+    folder: Path,
+    found: Sequence[Exam],
+    seed: int,
+    modes: Modes,
 ) -> Respondent:
     from cascade_core.prepare import local_model
     from cascade_core.respondent import LocalVllm
@@ -254,7 +289,7 @@ def _with_vllm(
     arguments = spec.evaluation.vllm_args if spec else {}
     wide = wide or (spec.evaluation.tensor_parallel_size if spec else None) or 1
     made = Vllm(str(Path(python).expanduser()), wide, arguments=arguments)
-    return LocalVllm(made, local_model(model), folder, found, seed)
+    return LocalVllm(made, local_model(model), folder, found, seed, modes)
 
 
 def _open(respondent: Respondent) -> AbstractContextManager[object]:

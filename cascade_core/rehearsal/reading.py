@@ -20,7 +20,8 @@ from cascade_core.rehearsal.tiny import config_of, source
 from cascade_core.reward_model import tokens
 from cascade_core.rows import Row
 from cascade_core.settings import Stage
-from cascade_core.template import encode
+from cascade_core.template import encode, response_ids
+
 
 _READ = {"rl": "prompts", "sft": "demonstrations", "reward_model": "pairs"}
 
@@ -44,7 +45,8 @@ def read(seen: Looked, tiny: Path) -> tuple[dict[str, Lengths], list[str]]:
         rows = seen.rows.get(stage.name, [])
         try:
             limit = _limit(seen, stage, context)
-            lengths = _lengths(tokenizer, stage, rows, limit) if rows else None
+            sizes = [(_tokens(tokenizer, stage, row, seen.spec.model.modes), str(row["id"])) for row in rows]
+            lengths = _lengths(stage, sizes, limit) if rows else None
         except CascadeError as cause:
             seen.add("model", cause)
             continue
@@ -56,11 +58,17 @@ def read(seen: Looked, tiny: Path) -> tuple[dict[str, Lengths], list[str]]:
 
 def _template(seen: Looked, tokenizer: Any) -> Iterator[tuple[str, str]]:
     """What a model without a chat template makes of the prompts."""
-    if tokenizer.chat_template is not None or seen.spec.model.init is not None:
-        return
     rows = [row for rows in [*seen.rows.values(), *(exam.tasks for exam in seen.exams)] for row in rows]
     turned = Counter(row["domain"] for row in rows if not isinstance(row["prompt"], str))
-    moded = Counter(row["domain"] for row in rows if row.get("mode"))
+    moded = Counter(row["domain"] for row in rows if row.get("mode") and seen.spec.model.modes == "switch")
+    if tokenizer.chat_template is not None or seen.spec.model.init is not None:
+        if moded and seen.spec.model.init is None and not _switches(tokenizer):
+            yield (
+                "note",
+                "the chat template does not know the switch enable_thinking, so that both modes read the same prompt; set"
+                " model.modes to flags or prefill, or to none",
+            )
+        return
     where = f"the tokenizer of {seen.spec.model.path} has no chat template"
     cure = "take the instruct model, or put chat_template.jinja into the model's folder"
     for name in turned:
@@ -68,10 +76,16 @@ def _template(seen: Looked, tokenizer: Any) -> Iterator[tuple[str, str]]:
     for name in moded:
         yield (
             "model",
-            f"{where}, and tasks of domain {name!r} have a mode (think, no_think), which it cannot say; {cure}",
+            f"{where}, and tasks of domain {name!r} have a mode (think, no_think), which it cannot say; {cure}, or set model.modes",
         )
     if not turned and not moded:
         yield "note", f"{where}: prompts are plain text; if it is meant to be an instruct model, {cure}"
+
+
+def _switches(tokenizer: Any) -> bool:
+    """Whether the two modes read something else of a task."""
+    think, no_think = ({"id": "", "prompt": "one and one?", "mode": mode} for mode in ("think", "no_think"))
+    return encode(tokenizer, think) != encode(tokenizer, no_think)
 
 
 def _context(seen: Looked, tokenizer: Any) -> int | None:
@@ -111,14 +125,13 @@ def _limit(seen: Looked, stage: Stage, context: int | None) -> int | None:
     return room if room is None or stage.kind != "rl" else room - response
 
 
-def _lengths(tokenizer: Any, stage: Stage, rows: Sequence[Row], limit: int | None) -> Lengths:
-    """Tokens of the stage's prompts (of an sft stage: of prompt and response; of a pair: of its longer side).
+def _lengths(stage: Stage, rows: Sequence[tuple[int, str]], limit: int | None) -> Lengths:
+    """Of the tokens of the stage's prompts (of an sft stage: of prompt and response) and their tasks.
 
     Raises:
         SpecError: some are longer than `limit`.
-        TrainerError: the chat template refuses one.
     """
-    counted = sorted(((_tokens(tokenizer, stage, row), str(row["id"])) for row in rows), key=lambda one: one[0])
+    counted = sorted(rows, key=lambda one: one[0])
     over = [one for one in counted if limit is not None and one[0] > limit]
     if over:
         longest, task = over[-1]
@@ -140,20 +153,19 @@ def _lengths(tokenizer: Any, stage: Stage, rows: Sequence[Row], limit: int | Non
     )
 
 
-def _tokens(tokenizer: Any, stage: Stage, row: Row) -> int:
+def _tokens(tokenizer: Any, stage: Stage, row: Row, modes: str) -> int:
     if stage.kind == "reward_model":
         return max(len(tokens(tokenizer, row, row[side]).ids) for side in ("chosen", "rejected"))
-    prompt = len(encode(tokenizer, row)[0])
-    if stage.kind == "rl":
-        return prompt
-    return prompt + len(tokenizer(row["response"], add_special_tokens=False)["input_ids"]) + 1
+    prompt = len(encode(tokenizer, row, modes)[0])
+    return prompt if stage.kind == "rl" else prompt + len(response_ids(tokenizer, row["response"])) + 1
 
 
 def _benchmarks(seen: Looked, tokenizer: Any, context: int | None) -> None:
+    modes = seen.spec.model.modes
     for exam in seen.exams:
         response = exam.sampling.max_response_tokens
         try:
-            sizes = [(len(encode(tokenizer, row)[0]), str(row["id"])) for row in exam.tasks[:1000]]
+            sizes = [(len(encode(tokenizer, row, modes)[0]), str(row["id"])) for row in exam.tasks[:1000]]
         except CascadeError as cause:
             seen.add("model", cause)
             continue

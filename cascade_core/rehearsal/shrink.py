@@ -53,7 +53,11 @@ def shrunk(spec: Spec, model: Path, python: str | None, steps: int, found: Regis
     """
     made = [_Smaller(stage, steps, stage.trainer or spec.trainer) for stage in spec.stages]
     data = spec.model_dump(mode="json", exclude_unset=True)
-    data |= {"model": str(model), "trackers": {}, "stages": [one.data for one in made]}
+    data |= {
+        "model": {"path": str(model), "modes": spec.model.modes},
+        "trackers": {},
+        "stages": [one.data for one in made],
+    }
     data["engine"] = {"cpu": True, "stall_seconds": min(spec.engine.stall_seconds, STALL)}
     data["engine"] |= {"python": python} if python else {}
     data["scoring"] = _scoring(spec)
@@ -126,6 +130,7 @@ class _Smaller:
             self._put("batch_size", stage.batch_size, size, _MINUTES)
         else:
             prompts = min(rollout.prompts_per_step, max(PROMPTS, len(stage.domains)))
+            prompts += prompts % 2 if stage.mode == "half" else 0
             samples, response = min(rollout.samples_per_prompt, SAMPLES), min(rollout.max_response_tokens, RESPONSE)
             self._put("rollout.prompts_per_step", rollout.prompts_per_step, prompts, _MINUTES)
             self._put("rollout.samples_per_prompt", rollout.samples_per_prompt, samples, _MINUTES)

@@ -65,7 +65,8 @@ class Stages:
         rowfile.write(folder / "prompts.jsonl", draw(stage, self.seen.domains, seed, held_out))
         judge = Judge(self.scorer, stage, seed, folder, 1.0) if stage.kind == "rl" else None
         output = folder / "checkpoint"
-        job = Job(stage, seed, folder, self.model, output, folder / "prompts.jsonl", self.events, judge)
+        rows, modes = folder / "prompts.jsonl", self.spec.model.modes
+        job = Job(stage, seed, folder, self.model, output, rows, self.events, judge, modes)
         trainer_of(self.seen.found.trainer(stage.trainer or self.spec.trainer), self.spec.engine).train(job)
         if not output.is_dir():
             raise TrainerError(f"stage {stage.name!r}: its trainer ended without writing a model; see {folder}")
@@ -102,7 +103,7 @@ class Stages:
         sampler = None
         for exam in self.seen.exams:
             try:
-                sampler = sampler or LocalSampler(self.model, _TASKS * _SAMPLES)
+                sampler = sampler or LocalSampler(self.model, _TASKS * _SAMPLES, self.spec.model.modes)
                 tried = self._measure(_few(exam), sampler)
             except Exception as cause:  # noqa: BLE001 - a stranger's benchmark
                 what = str(cause) if isinstance(cause, CascadeError) else f"{type(cause).__name__}: {cause}"

@@ -15,8 +15,9 @@ from cascade_core.errors import ScoringError, TrainerError
 from cascade_core.rows import Row
 from cascade_core.scoring import Scorer
 from cascade_core.serve.wire import Refused, shown, wrong
+from cascade_core.template import Prompt
 
-Continue = Callable[[Row, str], tuple[str, str]]
+Continue = Callable[[Row, str], Prompt]
 
 
 class Talk:
@@ -24,7 +25,7 @@ class Talk:
 
     Args:
         domains: those of the stage.
-        continued: a row and what the environment says to what the model reads next, and what of it is prefill.
+        continued: a row and what the environment says to what the model reads next.
     """
 
     def __init__(self, scorer: Scorer, domains: Sequence[str], continued: Continue | None) -> None:
@@ -80,10 +81,10 @@ class Talk:
         await self.begin()
         self._turns(row, given, odd=True)
 
-    def _read(self, row: Row, said: str) -> dict[str, str]:
+    def _read(self, row: Row, said: str) -> dict[str, Any]:
         assert self._continued is not None
-        text, prefill = self._continued(row, said)
-        return {"text": text, "prefill": prefill}
+        found = self._continued(row, said)
+        return {"text": found.text, "prefill": found.prefill, "ids": found.ids}
 
     def earlier(self, row: Row, given: Any) -> dict[str, Any]:
         """The fields of a sampled row whose response is the last turn of a conversation.

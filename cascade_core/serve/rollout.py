@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from cascade_core.errors import ScoringError, TooManyFailures
@@ -30,8 +31,9 @@ from cascade_core.serve.handing import answers
 from cascade_core.serve.journal import Journal
 from cascade_core.serve.wire import Refused, a_name, a_number, an_object, wrong
 from cascade_core.settings import Stage
+from cascade_core.template import Prompt
 
-Render = Callable[[Row], tuple[str, str]]
+Render = Callable[[Row], Prompt]
 
 _SAMPLE = ("group", "index", "response", "truncated", "tokens", "turns", "gave_up")
 
@@ -51,11 +53,11 @@ class Rollouts:
 
     Args:
         rows: `prompts.jsonl` of the stage.
-        render: a row to what the model reads, and what of it is prefill.
+        render: a row to what the model reads.
         patience: seconds for which nothing of a begun step may come.
         say: where one line goes.
-        continued: a row and what the environment says to what the model reads next, and what of it is prefill; without it, no
-            conversations are held.
+        continued: a row and what the environment says to what the model reads next; without it, no conversations
+            are held.
     """
 
     def __init__(
@@ -70,9 +72,12 @@ class Rollouts:
         continued: Continue | None = None,
     ) -> None:
         self._stage, self._rows, self._judge, self._journal = stage, rows, judge, journal
-        self._render, self._patience, self._say = render, patience, say
+        self._patience, self._say = patience, say
         self._talk = Talk(judge.scorer, sorted({str(row["domain"]) for row in rows}), continued)
         self._slots, self._samples = stage.rollout.prompts_per_step, stage.rollout.samples_per_prompt
+        self._read = lru_cache(4 * self._slots)(
+            lambda step, slot: render(self._row(step, slot))
+        )  # its samples need it too
         self._steps: dict[int, _Step] = {}
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -105,7 +110,7 @@ class Rollouts:
             self._open(step)
         step, slot = place
         row = self._row(step, slot)
-        text, prefill = self._render(row)
+        read = self._read(step, slot)
         rollout = self._stage.rollout
         sampling = {
             "temperature": rollout.temperature,
@@ -117,8 +122,9 @@ class Rollouts:
             "domain": row["domain"],
             "id": row["id"],
             "mode": row.get("mode") or "",
-            "prompt": text,
-            "prefill": prefill,
+            "prompt": read.text,
+            "prefill": read.prefill,
+            "ids": read.ids,
         }
         found = {"step": step, "slot": slot, "samples": self._samples, **task, "sampling": sampling}
         most = self._talk.most_turns(row)
@@ -197,7 +203,7 @@ class Rollouts:
             raise wrong("body.truncated", request.get("truncated"), "true or false")
         tokens = a_number(request.get("tokens"), "body.tokens", 0, 2**31)
         row = self._row(step, slot)
-        more = {"prefill": self._render(row)[1], "truncated": request["truncated"], "tokens": tokens}
+        more = {"prefill": self._read(step, slot).prefill, "truncated": request["truncated"], "tokens": tokens}
         if has_turns(request):
             more |= self._talk.earlier(row, request["turns"])
         return {**row, "response": request["response"], **more, "sample": index, "group": f"{step}-{slot}"}

@@ -29,7 +29,7 @@ from cascade_core.serve.index import Index
 from cascade_core.serve.journal import Journal
 from cascade_core.serve.listen import address, bound, serve
 from cascade_core.serve.rollout import Render, Rollouts
-from cascade_core.settings import NonNegative, Positive, Scoring, Settings, Stage
+from cascade_core.settings import Modes, NonNegative, Positive, Scoring, Settings, Stage
 
 TOKEN = "CASCADE_SERVE_TOKEN"
 
@@ -42,6 +42,7 @@ class Staged(Settings):
     folder: str
     prompts: str
     model: str
+    modes: Modes = "switch"
     attempt: str
     start_step: NonNegative = 0
     domains: dict[str, dict[str, Any]]
@@ -68,7 +69,7 @@ def run(settings: Staged, token: str) -> None:
         raise UsageError(f"{settings.prompts} has {len(rows)} rows, the stage needs {wanted}")
     refs = {name: DomainRef(**ref) for name, ref in settings.domains.items()}
     folder = Path(settings.folder)
-    render, continued = _renderers(settings.model)
+    render, continued = _renderers(settings.model, settings.modes)
     channel = bound(settings.host, settings.port)
     with channel, Scorer(refs, settings.scoring, settings.resources) as scorer:
         journal = Journal(folder, settings.attempt, settings.start_step)
@@ -87,17 +88,17 @@ def _tell(where: str) -> None:
     print(json.dumps({"address": where}), flush=True)
 
 
-def _renderers(model: str) -> tuple[Render, Continue]:
+def _renderers(model: str, modes: str) -> tuple[Render, Continue]:
     from cascade_core.pretrained import load_tokenizer
-    from cascade_core.template import continuation, render
+    from cascade_core.template import Prompt, continuation, read
 
     tokenizer = load_tokenizer(model)
 
-    def rendered(row: Row) -> tuple[str, str]:
-        return render(tokenizer, row)
+    def rendered(row: Row) -> Prompt:
+        return read(tokenizer, row, modes)
 
-    def continued(row: Row, said: str) -> tuple[str, str]:
-        return continuation(tokenizer, row, said)
+    def continued(row: Row, said: str) -> Prompt:
+        return continuation(tokenizer, row, said, modes)
 
     return rendered, continued
 

@@ -27,7 +27,7 @@ class Job:
     the stage is finished), its log in `folder/train.log`. `model` is the Hugging Face folder to start from, `output` the
     one to leave behind, complete or absent. `rows` is `prompts.jsonl`, in training order: step s (from 0) takes rows
     s·n … (s+1)·n − 1, with n `stage.rollout.prompts_per_step` (rl) or `stage.batch_size` (sft, where each row also
-    has the `response` to imitate).
+    has the `response` to imitate). `modes` is how a row's mode is said to the model: `model.modes` of the spec, for `template.py`.
     """
 
     stage: Stage
@@ -38,6 +38,7 @@ class Job:
     rows: Path
     events: Events
     judge: Judge | None = None
+    modes: str = "switch"
 
 
 class Trainer(ABC):

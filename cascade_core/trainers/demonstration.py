@@ -13,12 +13,12 @@ from typing import Any
 from cascade_core import rows as rowfile
 from cascade_core.errors import TrainerError
 from cascade_core.rows import Row
-from cascade_core.template import encode
+from cascade_core.template import encode, response_ids
 
 IGNORED = -100
 
 
-def example(tokenizer: Any, row: Row, context: int | None) -> dict[str, list[int]]:
+def example(tokenizer: Any, row: Row, context: int | None, modes: str = "switch") -> dict[str, list[int]]:
     """The tokens of one demonstration, and its labels: nothing of the prompt, all of the response and its end.
 
     A response that repeats what the chat template has already opened (`<think>`) goes on from there.
@@ -28,9 +28,9 @@ def example(tokenizer: Any, row: Row, context: int | None) -> dict[str, list[int
     """
     if not isinstance(row.get("response"), str):
         raise TrainerError(f"demonstration {row.get('id')!r} has no response to imitate")
-    prompt, prefill = encode(tokenizer, row)
+    prompt, prefill = encode(tokenizer, row, modes)
     response = row["response"].removeprefix(prefill)
-    answer = [*tokenizer(response, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+    answer = [*response_ids(tokenizer, response), tokenizer.eos_token_id]
     if context is not None and len(prompt) + len(answer) > context:
         raise TrainerError(
             f"demonstration {row['id']!r} has {len(prompt) + len(answer)} tokens, more than the model's context of"

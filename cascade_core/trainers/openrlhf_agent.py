@@ -42,6 +42,7 @@ from cascade_core.trainers.openrlhf_sample import (
     Drawn,
     Group,
     Output,
+    Read,
     finished,
     read_answer,
     read_task,
@@ -124,7 +125,7 @@ class AgentExecutor(SingleTurnAgentExecutor):  # type: ignore[misc]
     async def _generated(self, drawn: Drawn, call: Call, sampling: Any) -> Output:
         """What the executor of OpenRLHF makes of the prompt."""
         out: Output = await super().execute(
-            drawn.prompt, call.label, sampling, call.max_length, call.tokenizer, call.engine, call.images
+            drawn.prompt, call.label, sampling, call.max_length, Read(call.tokenizer, drawn), call.engine, call.images
         )
         return out
 
@@ -143,7 +144,7 @@ class AgentExecutor(SingleTurnAgentExecutor):  # type: ignore[misc]
         drawn = await self._client.ask("/slot", {"slot": group.slot, "group": group.name}, read_task)
         if drawn.samples != group.members:
             raise TrainerError(f"the stage has {drawn.samples} samples per prompt, OpenRLHF makes {group.members}")
-        size = len(call.tokenizer(text=drawn.prompt, add_special_tokens=False)["input_ids"])
+        size = len(drawn.ids)
         room = call.max_length - int(drawn.sampling["max_tokens"])
         if not 0 < size <= room:
             raise TrainerError(

@@ -27,12 +27,13 @@ class GivenUp(Exception):
 
 class Said(NamedTuple):
     """What the environment says; `said` is `None` at the end of the conversation. `text` is what the model reads of it,
-    `prefill` what of that belongs to its next turn.
+    as `ids` in tokens, `prefill` what of that belongs to its next turn.
     """
 
     said: str | None
     text: str = ""
     prefill: str = ""
+    ids: tuple[int, ...] = ()
 
 
 def read_reply(told: Any) -> Said:
@@ -48,9 +49,10 @@ def read_reply(told: Any) -> Said:
         raise GivenUp(str(told["failed"]))
     if told["said"] is None:
         return Said(None)
-    if not isinstance(told.get("text"), str) or not told["text"]:
+    ids = told.get("ids")
+    if not told.get("text") or not isinstance(ids, list) or not ids or not all(isinstance(one, int) for one in ids):
         raise TrainerError(f"the service answers /reply without a text: {str(told)[:200]!r}")
-    return Said(told["said"], told["text"], str(told.get("prefill") or ""))
+    return Said(told["said"], str(told["text"]), str(told.get("prefill") or ""), tuple(ids))
 
 
 class Conversation:
@@ -63,7 +65,7 @@ class Conversation:
 
     def __init__(self, drawn: Drawn, call: Call, sampling: Any, decoded: Callable[[Sequence[int]], str]) -> None:
         self._drawn, self._call, self._sampling, self._decoded = drawn, call, sampling, decoded
-        self._tokens = self._read(drawn.prompt)
+        self._tokens = list(drawn.ids)
         self._last = len(self._tokens) + int(drawn.sampling["max_tokens"])  # the conversation ends there
         self._logged: list[float] | None = None if sampling.logprobs is None else [0.0] * len(self._tokens)
         self._ranges: list[tuple[int, int]] = []
@@ -88,7 +90,7 @@ class Conversation:
             found = await reply(turns)
             if found.said is None:
                 break
-            if not self._append(found.text):
+            if not self._append(found.ids):
                 is_cut = True
                 break
             self._turns = [*turns, {"role": "user", "content": found.said}]
@@ -112,19 +114,15 @@ class Conversation:
             self._logged += [found[token].logprob for found, token in zip(made.logprobs, action, strict=True)]
         return self._decoded(action), made.finish_reason == "length"
 
-    def _append(self, text: str) -> bool:
+    def _append(self, ids: Sequence[int]) -> bool:
         """Reads what the environment says; false where no turn of the model would fit behind it."""
-        ended = str(self._call.tokenizer.decode(self._tokens[-1:], skip_special_tokens=False))
-        read = self._read(text.removeprefix(ended))
+        read = list(ids[1:] if ids[0] == self._tokens[-1] else ids)
         if len(self._tokens) + len(read) >= self._last:
             return False
         self._tokens += read
         if self._logged is not None:
             self._logged += [0.0] * len(read)
         return True
-
-    def _read(self, text: str) -> list[int]:
-        return list(self._call.tokenizer(text=text, add_special_tokens=False)["input_ids"])
 
     def _told(self, text: str, is_cut: bool) -> dict[str, Any]:
         tokens = sum(end - start for start, end in self._ranges)

@@ -40,6 +40,8 @@ class Drawn:
     """Turns that the model may have in a conversation; 0 where the task is none."""
     prefill: str = ""
     """What of the prompt belongs to the model's first turn."""
+    ids: tuple[int, ...] = ()
+    """The tokens of the prompt."""
 
 
 @dataclass
@@ -66,9 +68,29 @@ class Call:
     images: Any
 
 
+class Read:
+    """The tokenizer of a call as its executor sees it: the prompt of the task has the tokens that the service says, anything else the tokenizer's."""
+
+    def __init__(self, tokenizer: Any, drawn: Drawn) -> None:
+        self._tokenizer, self._drawn = tokenizer, drawn
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+    def __call__(self, text: Any, **options: Any) -> Any:
+        if text != self._drawn.prompt:
+            return self._tokenizer(text=text, **options)
+        ids: Any = list(self._drawn.ids)
+        if options.get("return_tensors") == "pt":
+            import torch
+
+            ids = torch.tensor([ids])
+        return {"input_ids": ids}
+
+
 def stand_in(drawn: Drawn, call: Call) -> Output:
     """The output of a sample that has no response: the prompt and one token, which will be masked."""
-    read = list(call.tokenizer(text=drawn.prompt, add_special_tokens=False)["input_ids"])
+    read = list(drawn.ids)
     last = call.tokenizer.eos_token_id
     return {
         "prompt": drawn.prompt,
@@ -129,6 +151,7 @@ def read_task(told: Any) -> Drawn:
             sampling,
             turns,
             str(told.get("prefill") or ""),
+            tuple(map(int, told["ids"])),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as cause:
         raise TrainerError(f"the service answers /slot with {str(told)[:200]!r}: {why(cause)}") from cause

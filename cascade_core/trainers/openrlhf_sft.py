@@ -81,7 +81,8 @@ class SftStage:
         rows = taken(self.job.rows, stage.steps, stage.batch_size)
         data.lend(self.job.model, self.folder / "model", self.tokenizer)
         limits = (longest, room(stage, longest))
-        data.write(self.places.data, self.tokenizer, rows, stage.batch_size, program_seed(self.job.seed), limits)
+        seed = program_seed(self.job.seed)
+        data.write(self.places.data, self.tokenizer, rows, stage.batch_size, seed, limits, self.job.modes)
         mark, now = self.folder / "data.json", {"data": file_hash(self.places.data)}
         if self.start and mark.exists() and load_json(mark) != now:
             raise CheckpointError(

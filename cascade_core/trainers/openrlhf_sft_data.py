@@ -53,7 +53,13 @@ def lend(model: Path, folder: Path, tokenizer: Any) -> None:
 
 
 def write(
-    path: Path, tokenizer: Any, rows: Sequence[Row], per_step: int, seed: int, limits: tuple[int | None, int]
+    path: Path,
+    tokenizer: Any,
+    rows: Sequence[Row],
+    per_step: int,
+    seed: int,
+    limits: tuple[int | None, int],
+    modes: str = "switch",
 ) -> None:
     """Writes the demonstrations, in the order that OpenRLHF's shuffle with `train.seed` undoes; the same again is left as it is.
 
@@ -61,12 +67,13 @@ def write(
 
     Args:
         limits: the model's context in tokens, and `data.max_len`.
+        modes: how a row's mode is said to the model.
 
     Raises:
         TrainerError: a demonstration that cannot be used, or that OpenRLHF would cut or leave out.
     """
     context, most = limits
-    examples = [_fitting(example(tokenizer, row, context), row, most) for row in rows]
+    examples = [_fitting(example(tokenizer, row, context, modes), row, most) for row in rows]
     steps = (examples[start : start + per_step] for start in range(0, len(rows), per_step))
     ordered = [one for step in steps for one in sorted(step, key=lambda one: len(one["input_ids"]))]
     text = "".join(dump(_told(one)) + "\n" for one in unshuffled(ordered, seed))

@@ -33,7 +33,7 @@ from cascade_core.serve.journal import Journal
 from cascade_core.serve.listen import background, bound
 from cascade_core.serve.rollout import Rollouts
 from cascade_core.settings import Engine
-from cascade_core.template import continuation, render
+from cascade_core.template import Prompt, continuation, read
 from cascade_core.trainers import Job, checkpoints
 from cascade_core.trainers import openrlhf_engine as engines
 from cascade_core.trainers import openrlhf_log as told
@@ -152,11 +152,11 @@ class OpenRlhfStage:
         tokenizer = load_tokenizer(self.job.model)
         stage, rows = self.job.stage, list(rowfile.read(self.job.rows))
 
-        def rendered(row: rowfile.Row) -> tuple[str, str]:
-            return render(tokenizer, row)
+        def rendered(row: rowfile.Row) -> Prompt:
+            return read(tokenizer, row, self.job.modes)
 
-        def continued(row: rowfile.Row, said: str) -> tuple[str, str]:
-            return continuation(tokenizer, row, said)
+        def continued(row: rowfile.Row, said: str) -> Prompt:
+            return continuation(tokenizer, row, said, self.job.modes)
 
         def rollouts() -> Rollouts:  # the job is ended as stalled before its samples are given up
             patience = 2 * self.engine.stall_seconds

@@ -189,7 +189,7 @@ def build(job: Job, rows: Sequence[Row], model: Any, tokenizer: Any, flags: Mapp
     Raises:
         TrainerError: a prompt leaves no room for the longest response.
     """
-    encoded = [encode(tokenizer, row) for row in rows]
+    encoded = [encode(tokenizer, row, job.modes) for row in rows]
     for row, (ids, _) in zip(rows, encoded, strict=True):
         check_length(row, len(ids), job.stage.rollout.max_response_tokens, context_length(model))
     # TRL carries a prompt as text and has it tokenized later; what it carries here is the row's number.

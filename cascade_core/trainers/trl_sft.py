@@ -33,7 +33,7 @@ def build(job: Job, rows: Sequence[Row], model: Any, tokenizer: Any, flags: Mapp
         TrainerError: a row without a response, or longer than the model reads.
     """
     context = context_length(model)
-    examples = [example(tokenizer, row, context) for row in rows]
+    examples = [example(tokenizer, row, context, job.modes) for row in rows]
     steps = (examples[start : start + job.stage.batch_size] for start in range(0, len(rows), job.stage.batch_size))
     data = Dataset.from_list([one for step in steps for one in sorted(step, key=lambda one: len(one["input_ids"]))])
     args = SFTConfig(output_dir=str(job.folder / "trainer"), seed=job.seed % 2**32, **flags)

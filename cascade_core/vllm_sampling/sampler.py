@@ -45,20 +45,31 @@ class VllmSampler:
         log: where vLLM's output is appended.
         exams: all that will be asked for; they say how long a prompt with its response can be.
         seed: of the evaluation; each response's own follows from it.
+        modes: how a task's mode is said to the model.
 
     Raises:
         TrainerError: the model's tokenizer cannot be read, or a prompt leaves no room for a response in its context.
     """
 
-    def __init__(self, vllm: Vllm, model: Path, folder: Path, log: Path, exams: Sequence[Exam], seed: int) -> None:
+    def __init__(
+        self,
+        vllm: Vllm,
+        model: Path,
+        folder: Path,
+        log: Path,
+        exams: Sequence[Exam],
+        seed: int,
+        modes: str = "switch",
+    ) -> None:
         from cascade_core.pretrained import Decoder, load_tokenizer
         from cascade_core.template import encode
 
         self._vllm, self._model, self._folder, self._log, self._seed = vllm, model, folder, log, seed
+        self._modes = modes
         tokenizer = load_tokenizer(model)
         self._decoder = Decoder(tokenizer)
         self._ends, context = ends_and_context(model, tokenizer)
-        self._prompts = {(exam.name, row["id"]): encode(tokenizer, row) for exam in exams for row in exam.tasks}
+        self._prompts = {(exam.name, row["id"]): encode(tokenizer, row, modes) for exam in exams for row in exam.tasks}
         self._longest = 0
         for exam in exams:
             for row in exam.tasks:
@@ -172,6 +183,7 @@ class VllmSampler:
             },
             "exams": {exam.name: exam.fingerprint for exam in exams},
             "seed": self._seed,
+            "modes": self._modes,
             "arguments": pinned(self._vllm.arguments),
         }
         begun = self._folder / "begun.json"
