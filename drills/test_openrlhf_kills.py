@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from faulty import EXTENSION
 
 TESTS = Path(__file__).parents[1] / "tests"
 KILLS = 10
+CHAINS = 2  # side by side, on two cores
 STEPS = 8
 SPEC = """
 name: killed
@@ -68,32 +71,42 @@ def check_whole(folder):
     assert (stage / "checkpoint" / "config.json").is_file()
 
 
+def killed(place, engine, seed):
+    """One run after another in `place`, killed `KILLS` / `CHAINS` times in all; the last one is let be."""
+    place.mkdir()
+    spec, folder, pids = place / "spec.yaml", place / "run-0", place / "pids"
+    spec.write_text(SPEC.format(python=engine, steps=STEPS))
+    chance, kills = random.Random(seed), 0
+    while kills < KILLS // CHAINS:
+        before = len(daemons(pids)[0])
+        with start(spec, folder, pids) as run:
+            end = time.monotonic() + 300
+            while run.poll() is None and len(daemons(pids)[0]) == before and time.monotonic() < end:
+                time.sleep(0.01)
+            alive = daemons(pids)[1]
+            try:
+                run.wait(timeout=chance.uniform(0.0, 2.0))
+            except subprocess.TimeoutExpired:
+                run.send_signal(signal.SIGKILL)
+                kills += 1
+            _, errors = run.communicate()
+        assert len(alive) <= 1  # the job of before is gone when the next one begins
+        assert run.returncode in (0, -signal.SIGKILL), errors[-3000:]
+        if run.returncode == 0:  # finished: the kills that are left go to another run
+            check_whole(folder)
+            folder = place / f"run-{kills}"
+    with start(spec, folder, pids) as last:
+        _, errors = last.communicate()
+    assert last.returncode == 0, errors[-3000:]
+    check_whole(folder)
+    return daemons(pids)[1]
+
+
+@pytest.mark.timeout(900)
 def test_ten_kills_with_a_job_running_leave_no_job_behind_and_no_step_out(tmp_path):
     engine = tmp_path / "python"
     engine.write_text(f'#!/bin/sh\nexec {sys.executable} {TESTS / "openrlhf_engine.py"} "$@"\n')
     engine.chmod(0o755)
-    spec, folder, pids = tmp_path / "spec.yaml", tmp_path / "run-0", tmp_path / "pids"
-    spec.write_text(SPEC.format(python=engine, steps=STEPS))
-    chance, kills = random.Random(20261130), 0
-    while kills < KILLS:
-        before = len(daemons(pids)[0])
-        run = start(spec, folder, pids)
-        end = time.monotonic() + 120
-        while run.poll() is None and len(daemons(pids)[0]) == before and time.monotonic() < end:
-            time.sleep(0.01)
-        assert len(daemons(pids)[1]) <= 1  # the job of before is gone when the next one begins
-        try:
-            run.wait(timeout=chance.uniform(0.0, 2.0))
-        except subprocess.TimeoutExpired:
-            run.send_signal(signal.SIGKILL)
-            kills += 1
-        _, errors = run.communicate()
-        assert run.returncode in (0, -signal.SIGKILL), errors[-3000:]
-        if run.returncode == 0:  # finished: the kills that are left go to another run
-            check_whole(folder)
-            folder = tmp_path / f"run-{kills}"
-    last = start(spec, folder, pids)
-    assert last.wait(120) == 0, last.stderr.read()[-3000:]
-    last.stderr.close()
-    check_whole(folder)
-    assert daemons(pids)[1] == []
+    with ThreadPoolExecutor(CHAINS) as pool:
+        chains = [pool.submit(killed, tmp_path / f"{seed}", engine, 20261130 + seed) for seed in range(CHAINS)]
+        assert [one.result() for one in chains] == [[]] * CHAINS
