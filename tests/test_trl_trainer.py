@@ -116,7 +116,7 @@ def test_every_flag_that_is_refused_by_name_exists_in_some_config():
     """So that a new TRL that renames one is noticed: a refusal that refers to nothing would let the new name through."""
     from cascade_core.trainers import trl_args
 
-    known = set(trl_args.fields("rl")) | set(trl_args.fields("sft"))
+    known = {flag for kind in ("rl", "sft", "reward_model") for flag in trl_args.fields(kind)}
     assert (set(trl_args._DECIDED) | set(trl_args._REFUSED)) - known <= {"warmup_ratio"}
 
 

@@ -22,7 +22,6 @@ from cascade_core.rows import Row
 from cascade_core.settings import Stage
 from cascade_core.template import encode, response_ids
 
-
 _READ = {"rl": "prompts", "sft": "demonstrations", "reward_model": "pairs"}
 
 
