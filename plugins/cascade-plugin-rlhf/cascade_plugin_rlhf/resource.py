@@ -10,7 +10,6 @@ import json
 import os
 import socket
 import sys
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -112,6 +111,8 @@ def _free_port() -> int:
 
 def _told(address: str, path: str) -> dict[str, Any] | None:
     """What the server says; `None` where it does not answer."""
+    import urllib.request  # 20 ms, which listing the plugins must not cost
+
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(address + path, timeout=_ASK_SECONDS) as answer:
