@@ -85,6 +85,8 @@ def user_seconds(*arguments: str) -> float:
 def test_the_command_line_answers_within_its_limit_of_cpu_time(arguments: tuple[str, ...]) -> None:
     user_seconds(*arguments)  # byte code is written once
     seen: list[float] = []
-    while len(seen) < 15 and (not seen or seen[-1] > LIMIT_SECONDS):  # a neighbour on the same core only ever adds to it
+    while len(seen) < 15 and (
+        not seen or seen[-1] > LIMIT_SECONDS
+    ):  # a neighbour on the same core only ever adds to it
         seen.append(user_seconds(*arguments))
     assert seen[-1] <= LIMIT_SECONDS, f"user CPU seconds: {seen}"
