@@ -10,7 +10,7 @@ CASCADE ?= runs/cascade
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-ray bench-trl bench-overlap bench-sandbox bench-rm openrlhf-env test-openrlhf docs lint format typecheck clean
+.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-openrlhf bench-ray bench-trl bench-overlap bench-sandbox bench-rm openrlhf-env test-openrlhf docs lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,9 @@ bench-service: .venv/installed  ## the reward service beside one that judges in 
 
 bench-rm: .venv/installed  ## a reward model served beside a plain loop and beside padding in arrival order
 	$(BIN)/python benchmarks/reward_model.py
+
+bench-openrlhf: openrlhf-env  ## a step of the real OpenRLHF under cascade run beside one of OpenRLHF alone
+	$(BIN)/python benchmarks/openrlhf_overhead.py
 
 bench-sandbox: .venv/installed  ## programs in the sandbox beside bare fork and exec, docker run and docker exec
 	$(BIN)/python benchmarks/sandbox.py

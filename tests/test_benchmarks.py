@@ -1,10 +1,12 @@
 """The benchmarks run, in a setting so small that their figures mean nothing, and say what they promise."""
 
+import importlib.util
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,6 +24,15 @@ def told(script: str, *arguments: str) -> dict[str, Any]:
     found = json.loads(done.stdout.splitlines()[-1])
     assert isinstance(found, dict)
     return found
+
+
+def loaded(script: str) -> ModuleType:
+    """A benchmark as a module, for one whose whole run needs more than there is here."""
+    spec = importlib.util.spec_from_file_location(f"benchmark_{Path(script).stem}", ROOT / "benchmarks" / script)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.drill
@@ -61,6 +72,70 @@ def test_the_benchmark_of_overlap_tells_what_a_step_waits_for_either_way():
     assert found["step_ratio"] > 0
     for way in ("overlapping", "after"):
         assert 0 <= found[way]["verify_share"] < 1 and found[way]["generate_seconds"] > 0
+
+
+def test_the_benchmark_of_openrlhf_takes_what_lies_between_the_ends_of_steps():
+    overhead = loaded("openrlhf_overhead.py")
+    first = overhead.SKIPPED
+
+    def marks(cost: float, steps: int, begin: float = 0.0) -> list[Any]:
+        """Steps of a second each; the first ones are dear, and one later step is."""
+        found, used = [], 50.0
+        for step in range(steps):
+            used += 100.0 if step <= first else cost * (7 if step == first + 2 else 1)
+            found.append(overhead.Mark(step, begin + step, {"engine": used, "ours": 0.25 * step}))
+        return found
+
+    alone, ours = marks(1.75, first + 12), marks(2.75, first + 30, begin=0.5)
+    found = overhead.compared({"ours": ours, "alone": alone})
+    assert (found["alone_cpu_seconds"], found["ours_cpu_seconds"]) == (2.0, 3.0)
+    assert found["ratio"] == 1.5
+    assert (found["alone_steps"], found["ours_steps"]) == (
+        11,
+        10,
+    )  # those of ours that ended after the other side do not count
+    assert found["alone_by_process"] == {"engine": round(1.75 * 17 / 11, 3), "ours": 0.25}
+
+
+def test_the_benchmark_of_openrlhf_leaves_out_steps_that_were_seen_together():
+    overhead = loaded("openrlhf_overhead.py")
+    marks = [overhead.Mark(step, float(step), {"engine": 3.0 * step}) for step in range(20) if step not in (8, 9)]
+    marks.append(overhead.Mark(20, 20.0, {"engine": 60.0, "late": 1.0}))
+    found = overhead.per_step(marks, 20.0)
+    assert [sum(step.values()) for step in found] == [3.0] * (20 - overhead.SKIPPED - 4) + [4.0]
+    assert len(overhead.per_step(marks, 19.0)) == len(found) - 1
+
+
+def test_the_benchmark_of_openrlhf_counts_the_processes_of_a_training_and_those_that_have_ended(tmp_path):
+    import psutil
+
+    overhead = loaded("openrlhf_overhead.py")
+    burn = "import time\nwhile time.process_time() < 0.4: pass\n"
+    program = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}]); print(flush=True); input(); {burn}"
+    )
+    line = "INFO 11-30 14:00:00 ppo_trainer.py:550] ✨ Global step {}: {{'policy_loss': 0.5}}\n"
+    log = tmp_path / "train.log"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {program!r}], check=True); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=-1, stdout=-1, text=True) as root:
+        assert root.stdin is not None and root.stdout is not None
+        side = overhead.Side(psutil.Process(root.pid), log, counts_root=False)
+        side.look()
+        assert side.marks == []
+        log.write_text(line.format(1), "utf-8")
+        root.stdout.readline()
+        side.look()
+        log.write_text(line.format(1) + line.format(2) + "INFO, half a line", "utf-8")
+        root.stdin.write("\n")
+        root.stdin.flush()
+        root.stdout.readline()
+        side.look()
+        root.stdin.write("\n")
+        root.stdin.flush()
+        assert root.wait(60) == 0
+    assert [mark.step for mark in side.marks] == [0, 1]
+    before, after = (sum(mark.cpu.values()) for mark in side.marks)
+    assert 0.35 <= before < after - 0.35 < 5.0  # one child of two levels down had ended by then, and then another
 
 
 @pytest.mark.drill
