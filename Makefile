@@ -29,7 +29,7 @@ install: .venv/installed  ## make .venv with everything in it
 quickstart: .venv/installed  ## a whole cascade on this machine: SFT, then RL on instruction following, then on math
 	$(BIN)/cascade run examples/quickstart.yaml --folder $(QUICKSTART) --set seed=$(SEED)
 
-cascade: .venv/installed  ## the quickstart with one stage more, on programs that run in Docker: make engine, once, before
+cascade: .venv/installed  ## the whole cascade in small: SFT, a reward model, RLHF, IF, math, and programs in Docker: make engine, once, before
 	@$(BIN)/cascade sandbox doctor >/dev/null 2>&1 || { echo "make cascade runs programs in Docker, which is not ready here:" \
 	  "make engine gets it ready, cascade sandbox doctor says what is missing" >&2; exit 1; }
 	$(BIN)/cascade run examples/cascade.yaml --folder $(CASCADE) --set seed=$(SEED)
