@@ -138,7 +138,8 @@ def openrlhf(python: str = "") -> Iterator[Finding]:
     try:
         where = versions.folders(python) if python else ()
     except OSError as cause:
-        yield Finding("openrlhf", "environment", "wrong", str(cause), "name the interpreter of an environment")
+        remedy = "name the interpreter of an environment that has OpenRLHF (engine.python, --python); `cascade rehearse --install` makes one for a CPU"
+        yield Finding("openrlhf", "environment", "wrong", str(cause), remedy)
         return
     newest, pip = next(iter(versions.TOGETHER)), f"{python} -m pip" if python else "pip"
     found = versions.installed("openrlhf", where)

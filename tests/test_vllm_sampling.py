@@ -302,6 +302,7 @@ def test_ends_and_context_are_those_of_the_loaded_model(model: Path) -> None:
             " is larger than the available KV cache memory (1.2 GiB).",
             "no room for the longest response",
         ),
+        ("RuntimeError: Failed to infer device type, please set", "finds no GPU on this machine"),
         ("ValueError: Model architectures ['Odd'] are not supported for now.", "does not know the model"),
         ("ValueError: Total number of attention heads (9) must be divisible by tensor parallel size (2).", "split so"),
         ("OSError: [Errno 28] No space left on device", "No space left on device"),

@@ -1,6 +1,6 @@
 """The service of one stage, as a process of its own: `python -m cascade_core.serve.staged SETTINGS.json`.
 
-For a trainer whose engine is other processes: it starts this, hands the address and the token to the engine, and asks `/stage` for the
+For a trainer of one's own whose engine is other processes (`openrlhf` has the same in a thread): it starts this, hands the address and the token to the engine, and asks `/stage` for the
 metrics of finished steps. The settings are one JSON object (`Staged`); the token, which is no setting, is in the environment variable
 `CASCADE_SERVE_TOKEN`. The first line on standard output is `{"address": …}`, once requests are answered. Started again with the
 same settings it goes on with the stage (`rollout.py`).

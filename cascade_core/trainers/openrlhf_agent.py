@@ -19,8 +19,8 @@ the job at once: an engine that is dead, a prompt without room, a service that r
 **Conversations** (`Domain.reply`) are led turn by turn, in tokens (`openrlhf_conversation.py`), with the sample's own copy of the
 sampling parameters.
 
-cascade-rl must be installed where OpenRLHF is, which loads this file by its path and keeps it out of `sys.modules`: no dataclass can be
-defined here (`openrlhf_sample.py` has them).
+OpenRLHF loads this file by its path and keeps it out of `sys.modules`: no dataclass can be defined here (`openrlhf_sample.py` has
+them). What it imports is lent to the job; nothing of the project is installed beside OpenRLHF.
 """
 
 from __future__ import annotations

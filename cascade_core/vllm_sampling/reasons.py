@@ -19,6 +19,10 @@ REASONS = (
         " or evaluation.sampler to transformers",
     ),
     (
+        r"Failed to infer device type|No CUDA GPUs are available|Found no NVIDIA driver",
+        "vLLM finds no GPU on this machine; set evaluation.sampler to transformers, or engine.cpu where all is tried without one",
+    ),
+    (
         r"Free memory on device .* less than desired|Available memory on node .* less than desired",
         "too little memory is free for vLLM; end what holds it, or lower evaluation.vllm_args.gpu_memory_utilization",
     ),
