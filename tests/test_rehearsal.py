@@ -211,6 +211,16 @@ def test_pip_that_fails_is_quoted(tmp_path, monkeypatch):
     assert not (tmp_path / "environment" / "installed").exists()
 
 
+def test_another_python_than_openrlhf_is_built_for_is_not_tried(tmp_path, monkeypatch):
+    monkeypatch.setattr(rehearsal.sys, "version_info", (3, 13, 1))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        TrainerError, match=r"built for CPython 3\.11, this is 3\.13, and there is no python3\.11 on PATH"
+    ):
+        install(tmp_path / "environment")
+    assert not (tmp_path / "environment").exists()
+
+
 @pytest.mark.parametrize("arguments", [[], ["a", "b"], ["a", "--openrlhf", "0.10.0"]])
 def test_the_command_wants_one_folder_and_a_version_that_is_known(arguments, capsys):
     with pytest.raises(SystemExit) as caught:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -130,20 +131,32 @@ def install(folder: Path, version: str = NEWEST) -> Path:
     names one with the CPU build. The environment is finished when its file `installed` is there.
 
     Raises:
-        TrainerError: pip failed; quotes its last lines.
+        TrainerError: there is no Python 3.11, or pip failed; quotes its last lines.
     """
     folder = folder.absolute()
     python, mark, wanted = folder / "bin" / "python", folder / "installed", _fingerprint(version)
     if is_installed(folder, version):
         return python
     mark.unlink(missing_ok=True)
-    _run(sys.executable, "-m", "venv", "--clear", str(folder))
+    _run(_interpreter(), "-m", "venv", "--clear", str(folder))
     pip = (str(python), "-m", "pip", "--quiet", "--disable-pip-version-check")
     _run(*pip, "install", "-r", str(REQUIREMENTS))
     _run(*pip, "install", "--no-deps", *ENGINES[version], *_ourselves())
     _run(*pip, "uninstall", "--yes", "triton")  # compiles for GPUs; where it is found, it is tried
     mark.write_text(wanted, "utf-8")
     return python
+
+
+def _interpreter() -> str:
+    """The only Python that OpenRLHF's packages are built for."""
+    if sys.version_info[:2] == (3, 11):
+        return sys.executable
+    if found := shutil.which("python3.11"):
+        return found
+    own = ".".join(map(str, sys.version_info[:2]))
+    raise TrainerError(
+        f"OpenRLHF's packages are built for CPython 3.11, this is {own}, and there is no python3.11 on PATH"
+    )
 
 
 def _fingerprint(version: str = NEWEST) -> str:
