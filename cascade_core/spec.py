@@ -258,7 +258,7 @@ def _trainers(spec: Spec, found: Registry) -> Iterator[Refusal]:
             kinds = ", ".join(trainer.kinds)
             yield Refusal(
                 (*where, "kind"),
-                f"trainer {trainer.name!r} has no stages of kind {stage.kind!r} (it has: {kinds})",
+                f"trainer {trainer.name!r} has no stages of kind {stage.kind!r} (it has: {kinds}); a stage may name a trainer of its own",
             )
             continue
         try:
@@ -347,7 +347,7 @@ def _benchmark(spec: Spec, name: str, benchmark: Benchmark) -> Iterator[str]:
         yield f"benchmark {name!r} sets sampling {'.'.join(map(str, first.where))}, which {first.what}"
         return
     init = spec.model.init
-    if init is not None and sampling.max_response_tokens >= init.context:
+    if benchmark.of == "policy" and init is not None and sampling.max_response_tokens >= init.context:
         yield (
             f"benchmark {name!r} samples up to {sampling.max_response_tokens} tokens, and the model's context is {init.context};"
             " set evaluation.sampling.max_response_tokens"

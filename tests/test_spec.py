@@ -286,7 +286,7 @@ PLUGIN_SPOILT = [
     ("{size: 4}", "{sampling: {top_p: 2}}", "benchmark 'toy/test' sets sampling top_p, which must be at most 1, found 2"),
     ("  toy: {size: 4}", "  toy: {}\n  tooy: {}", "spec.yaml:6:3: domains.tooy: no domain is called 'tooy', did you mean 'toy'"),
     ("trainer: plain", "trainer: plane", "spec.yaml:2:10: trainer: no trainer is called 'plane', did you mean 'plain'"),
-    ("trainer: plain", "trainer: only-rl", "spec.yaml:8:11: stages.sft.kind: trainer 'only-rl' has no stages of kind 'sft' (it has: rl)"),
+    ("trainer: plain", "trainer: only-rl", "spec.yaml:8:11: stages.sft.kind: trainer 'only-rl' has no stages of kind 'sft' (it has: rl); a stage may name a trainer of its own"),
     ("steps: 5", "steps: 5\n    kl: 0.5", "spec.yaml:14:9: stages.rl.kl: kl must be 0, found 0.5"),
     ("steps: 5", "steps: 5\n    trainer_args: {fast: 1}", "spec.yaml:14:26: stages.rl.trainer_args.fast: trainer_args.fast is no flag"),
     ("steps: 5", "steps: 5\n    trainer: nobody", "spec.yaml:14:14: stages.rl.trainer: no trainer is called 'nobody'"),
@@ -336,6 +336,15 @@ def test_a_benchmark_longer_than_a_made_models_context_is_refused(write, publish
     ):
         check(load(path), path, found=Registry())
     assert check(load(path, ["evaluation.sampling.max_response_tokens=60"]), found=Registry())
+
+
+def test_a_benchmark_of_a_reward_model_samples_nothing_and_has_no_context_to_fit(write, publish) -> None:
+    publish("cascade-plugin-toy", TOY.replace('Benchmark("hard")', 'Benchmark("hard", of="reward_model")'))
+    text = BASE.replace("owner/model", "{init: {context: 64}}\ntrainer: plain").replace(
+        "steps: 5", "steps: 5\n    rollout: {max_response_tokens: 60}"
+    )
+    path = write(f"{text}evaluation: {{benchmarks: [toy/hard]}}\n")
+    assert check(load(path), path, found=Registry())
 
 
 def test_a_domain_that_needs_what_nothing_provides_is_refused(write, publish) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 
 def main(run: Path) -> int:
-    """The number of stages that did not raise a benchmark of their own domains."""
-    idle = 0
+    """The number of stages that did not raise a benchmark of their own domains; a run without any rl stage is one too."""
+    idle, told = 0, 0
     for path in sorted(run.glob("stages/*/metrics.json")):
         stage = json.loads(path.read_text("utf-8"))
         if stage.get("kind") != "rl":
@@ -20,9 +20,11 @@ def main(run: Path) -> int:
         for name, found in stage["benchmarks"].items():
             if found["domain"] in stage["domains"]:
                 gain = found["change"]
-                idle += gain["low"] <= 0
+                idle, told = idle + (gain["low"] <= 0), told + 1
                 print(f"{stage['stage']}  {name}  {gain['difference']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]")
-    return idle
+    if not told:
+        print(f"no benchmark of an rl stage is measured in {run}", file=sys.stderr)
+    return idle if told else 1
 
 
 if __name__ == "__main__":

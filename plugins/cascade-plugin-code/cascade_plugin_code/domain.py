@@ -75,7 +75,7 @@ class CodeDomain(Domain):
     limits: dict[str, float] = field(default_factory=dict)
     eval_limit: int | None = None
     eval_samples: int = 1
-    eval_sampling: dict[str, float] = field(default_factory=dict)
+    eval_sampling: dict[str, int | float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.program not in ("fenced", "bare") or self.scoring not in exam.SCORINGS:

@@ -67,7 +67,7 @@ class MathDomain(Domain):
     second_opinion: bool = False
     eval_limit: int | None = None
     eval_samples: int = 1
-    eval_sampling: dict[str, float] = field(default_factory=dict)
+    eval_sampling: dict[str, int | float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.answer not in ("boxed", "stated"):

@@ -125,6 +125,12 @@ def test_a_prompt_asks_for_a_box_unless_the_template_says_otherwise():
     assert plain.prompt == f"Q: {task.meta['problem']}\nA:"
 
 
+def test_sampling_of_benchmarks_may_hold_whole_numbers():
+    options = typed(MathDomain, {"eval_sampling": {"max_response_tokens": 16, "top_k": 5, "temperature": 0.5}})
+    (benchmark,) = MathDomain(**options).benchmarks()
+    assert [type(value) for value in benchmark.sampling.values()] == [int, int, float]
+
+
 def test_a_benchmark_carries_its_limits():
     (benchmark,) = MathDomain(eval_limit=10, eval_samples=4, eval_sampling={"temperature": 0.6}).benchmarks()
     assert (benchmark.name, benchmark.limit, benchmark.samples, benchmark.sampling) == (

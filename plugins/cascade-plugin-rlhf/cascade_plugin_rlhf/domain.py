@@ -81,7 +81,7 @@ class RLHF(Domain):
     warn_drift: float = 1.0
     eval_limit: int | None = None
     eval_samples: int = 1
-    eval_sampling: dict[str, float] = field(default_factory=dict)
+    eval_sampling: dict[str, int | float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.reward not in ("raw", "sigmoid_z"):
