@@ -21,6 +21,7 @@ from cascade_core.rows import read
 from cascade_core.serve.journal import Journal
 from cascade_core.serve.rollout import Rollouts
 from cascade_core.settings import Stage
+from cascade_core.template import Prompt
 
 KILLS = 3
 SAMPLES = 240
@@ -122,7 +123,7 @@ def rollouts(folder, start=0, attempt="a", answer="right", **more):
     ]
 
     def made(scorer):
-        shown = (lambda task: (f"<{task['prompt']}>", ""), 60.0, lambda line: None)
+        shown = (lambda task: Prompt(f"<{task['prompt']}>", "", [1, 2, 3]), 60.0, lambda line: None)
         return Rollouts(stage, tasks, Judge(scorer, stage, 0, folder, 0.02), Journal(folder, attempt, start), *shown)
 
     return made
