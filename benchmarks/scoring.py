@@ -94,7 +94,8 @@ def cost(work: Callable[[], object]) -> Cost:
 
 
 def middle(costs: Sequence[Cost], name: str) -> float:
-    return statistics.median(getattr(one, name) for one in costs)
+    """The median; at least one tick of the clock by which the kernel counts CPU time, where little was done."""
+    return max(statistics.median(getattr(one, name) for one in costs), 1 / os.sysconf("SC_CLK_TCK"))
 
 
 def bare_ours(rows: Sequence[Row]) -> int:

@@ -119,6 +119,8 @@ def test_a_run_that_is_killed_goes_on_with_one_job_at_a_time(
     child.send_signal(how)
     child.wait(60)
     train(folder, engine, scorer)
-    assert cluster.statuses() in (["STOPPED", "SUCCEEDED"], ["SUCCEEDED"]) and cluster.most == 1
+    *earlier, last_one = cluster.statuses()  # the first may have been done when its run was killed
+    assert last_one == "SUCCEEDED" and len(earlier) <= 1 and set(earlier) <= {"STOPPED", "SUCCEEDED"}
+    assert cluster.most == 1
     assert sorted({event["step"] for event in events(folder, "step")}) == [0, 1, 2, 3]
     assert sorted(path.name for path in (folder / "rollouts").iterdir()) == [f"step-{n:05d}.jsonl" for n in range(4)]
