@@ -10,7 +10,7 @@ CASCADE ?= runs/cascade
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart cascade test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-openrlhf bench-ray bench-trl bench-overlap bench-sandbox bench-rm openrlhf-env test-openrlhf docs lint format typecheck clean
+.PHONY: help install quickstart cascade orders test test-fast drills engine engine-stop bench-math bench-scoring bench-if bench-service bench-openrlhf bench-ray bench-trl bench-overlap bench-sandbox bench-rm openrlhf-env test-openrlhf docs lint format typecheck clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ cascade: .venv/installed  ## the whole cascade in small: SFT, a reward model, RL
 	@$(BIN)/cascade sandbox doctor >/dev/null 2>&1 || { echo "make cascade runs programs in Docker, which is not ready here:" \
 	  "make engine gets it ready, cascade sandbox doctor says what is missing" >&2; exit 1; }
 	$(BIN)/cascade run examples/cascade.yaml --folder $(CASCADE) --set seed=$(SEED)
+
+orders: .venv/installed  ## an experiment: RLHF before instruction following and after it, three seeds each
+	$(BIN)/python tools/orders.py runs/orders
 
 test: .venv/installed lint typecheck  ## every test, slow ones too
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile
