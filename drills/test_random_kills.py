@@ -1,5 +1,6 @@
 """A whole cascade killed ten times at seeded random moments, given again each time, ends with the same files."""
 
+import itertools
 import os
 import random
 import signal
@@ -26,20 +27,22 @@ def test_ten_kills_at_random_moments_leave_the_same_files(tmp_path: Path) -> Non
     began = time.monotonic()
     assert child("none", spec, tmp_path / "whole") == 0
     whole_seconds = time.monotonic() - began
-    folder, chance, kills = tmp_path / "killed", random.Random(20261130), 0
+    folders = (tmp_path / f"killed-{number}" for number in itertools.count())
+    folder, chance, kills = next(folders), random.Random(20261130), 0
     while kills < KILLS:
-        process = start(spec, folder)
-        try:
-            # From before the first import is done to the end: most of a short run is starting up.
-            process.wait(timeout=chance.uniform(0.1, 1.0) * whole_seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        _, errors = process.communicate()
+        with start(spec, folder) as process:
+            try:
+                # From before the first import is done to the end: most of a short run is starting up.
+                process.wait(timeout=chance.uniform(0.1, 1.0) * whole_seconds)
+            except subprocess.TimeoutExpired:
+                kills += 1
+            finally:
+                process.kill()
+            _, errors = process.communicate()
         assert process.returncode in (0, -signal.SIGKILL), errors.decode()[-3000:]
         if process.returncode == 0:  # finished: the kills that are left go to another run, which must end the same
             assert contents(folder) == contents(tmp_path / "whole")
-            folder = tmp_path / f"killed-{kills}"
+            folder = next(folders)
     assert child("none", spec, folder) == 0
     expected, found = contents(tmp_path / "whole"), contents(folder)
     assert sorted(found) == sorted(expected)
