@@ -26,7 +26,7 @@ class Lines:
         self._idle: list[tuple[int, socket.socket]] = []
 
     def take(self) -> socket.socket | None:
-        """One that was used before."""
+        """One that was used before: the keeper's answer to the last `return` on it has not been read."""
         while True:
             try:
                 owner, sock = self._idle.pop()
@@ -65,13 +65,16 @@ class Lease:
         question = {"op": "lease", "role": role, "checked": checked}
         while (used := lines.take()) is not None:
             with contextlib.suppress(_KeeperGone):  # since then; perhaps there is another one now
-                self.socket = self._ask(used, question)
+                self.socket = self._ask(used, question, owed=1)
                 return
-        self.socket = self._ask(_connected(lines.address), question)
+        self.socket = self._ask(_connected(lines.address), question, owed=0)
 
-    def _ask(self, sock: socket.socket, question: Header) -> str:
+    def _ask(self, sock: socket.socket, question: Header, owed: int) -> str:
         try:
-            place = str(_exchange(sock, question)["socket"])
+            _send(sock, question)
+            for _ in range(owed):
+                _answer(sock)
+            place = str(_answer(sock)["socket"])
         except BaseException:
             sock.close()
             raise
@@ -81,14 +84,14 @@ class Lease:
     def give_back(self, runs: int, broken: str = "") -> None:
         """Gives the place back after so many runs; `broken` says why its container must not be used again. Never fails.
 
-        Doing so twice is fine.
+        Doing so twice is fine. The keeper is not waited for: its answer is read when the connection is next used.
         """
         sock, self._sock = self._sock, None
         if sock is None:
             return
         try:
             sock.settimeout(10)
-            _exchange(sock, {"op": "return", "broken": bool(broken), "reason": broken[:500], "runs": runs})
+            _send(sock, {"op": "return", "broken": bool(broken), "reason": broken[:500], "runs": runs})
         except BaseException as error:
             sock.close()
             if not isinstance(error, SandboxError):  # the keeper is gone, and so is what it kept
@@ -118,8 +121,19 @@ def _connected(address: str) -> socket.socket:
 
 
 def _exchange(sock: socket.socket, question: Header) -> Header:
+    _send(sock, question)
+    return _answer(sock)
+
+
+def _send(sock: socket.socket, question: Header) -> None:
     try:
         send(sock, question)
+    except (OSError, WireError) as error:
+        raise _KeeperGone(f"the keeper of the sandbox is gone: {error}") from error
+
+
+def _answer(sock: socket.socket) -> Header:
+    try:
         answer, _ = receive(sock)
     except (OSError, EOFError, WireError) as error:
         raise _KeeperGone(f"the keeper of the sandbox is gone: {error}") from error

@@ -6,6 +6,8 @@ a new user and a new folder of its own, in which the files of its input lie, and
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import os
 import stat
@@ -64,7 +66,10 @@ class Opened:
             raise
 
     def close(self) -> None:
-        """Removes the program."""
+        """Removes the program: no run can have changed its folder, so that what is in it is known."""
+        for name in (self.file, *self.names, *([PROGRAM] if self.compile_argv else ())):
+            with contextlib.suppress(FileNotFoundError):  # there is nothing where it did not compile
+                os.unlink(os.path.join(self.path, name))
         folder.remove(self.path)
 
     def compile(self) -> Optional[Outcome]:
@@ -126,6 +131,7 @@ class Opened:
         return filled
 
 
+@functools.lru_cache(maxsize=64)
 def _executable(name: str) -> str:
     """The path of a command that belongs to this place."""
     for path in [name] if "/" in name else [os.path.join(part, name) for part in PATH.split(":")]:

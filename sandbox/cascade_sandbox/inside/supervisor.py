@@ -6,12 +6,12 @@ An isolated interpreter looks for modules in no folder of ours, so this one is m
 from __future__ import annotations
 
 import importlib
-import pathlib
+import os
 import sys
 import types
 
 if __name__ == "__main__":
     package = types.ModuleType("inside")
-    package.__path__ = [str(pathlib.Path(__file__).resolve().parent)]
+    package.__path__ = [os.path.dirname(os.path.realpath(__file__))]
     sys.modules["inside"] = package
     sys.exit(importlib.import_module("inside.server").main(sys.argv[1:]))

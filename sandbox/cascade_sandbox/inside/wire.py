@@ -40,7 +40,7 @@ def pack(header: Header, blobs: Sequence[bytes] = ()) -> bytes:
         raise WireError(
             f"{len(lengths)} blobs of {sum(lengths)} bytes, at most {MAX_BLOB_COUNT} of {MAX_BLOBS} are allowed"
         )
-    text = json.dumps({**header, "blobs": lengths}, allow_nan=False, separators=(",", ":")).encode("ascii")
+    text = _ENCODER.encode({**header, "blobs": lengths}).encode("ascii")
     if len(text) > MAX_HEADER:
         raise WireError(f"a header of {len(text)} bytes, at most {MAX_HEADER} are allowed")
     return len(text).to_bytes(4, "big") + text
@@ -130,7 +130,7 @@ def _header_length(data: bytes) -> int:
 
 def _parse(text: bytes) -> tuple[Header, list[int]]:
     try:
-        header = json.loads(text.decode("ascii"), parse_constant=_no_constant)
+        header = _DECODER.decode(text.decode("ascii"))
     except (ValueError, RecursionError) as error:
         raise WireError(f"the header is no JSON object: {error}") from None
     lengths = header.pop("blobs", None) if isinstance(header, dict) else None
@@ -143,6 +143,11 @@ def _parse(text: bytes) -> tuple[Header, list[int]]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+# Made once: `json.dumps` and `json.loads` with options of their own make a new one for every frame.
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def _exactly(sock: socket.socket, count: int) -> bytes:
