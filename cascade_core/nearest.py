@@ -17,9 +17,15 @@ def suggestion(word: str, allowed: Iterable[str]) -> str:
 
 def hint(word: str, allowed: Iterable[str]) -> str:
     """`, did you mean 'x'`, or `""` where nothing is near."""
+    found = near(word, allowed)
+    return f", did you mean {found!r}" if found else ""
+
+
+def near(word: str, allowed: Iterable[str]) -> str:
+    """The nearest word itself, `""` where none is near."""
     folded = {_fold(known): known for known in allowed}
-    near = difflib.get_close_matches(_fold(word)[:100], folded, n=1)
-    return f", did you mean {folded[near[0]]!r}" if near else ""
+    found = difflib.get_close_matches(_fold(word)[:100], folded, n=1)
+    return folded[found[0]] if found else ""
 
 
 def _fold(word: str) -> str:

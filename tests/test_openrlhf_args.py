@@ -233,6 +233,35 @@ def test_an_unknown_flag_is_refused_with_the_nearest_name(version: str, flag: st
     assert f"is no flag of OpenRLHF {version}'s train_ppo_ray" in found and told in found
 
 
+@pytest.mark.parametrize(
+    ("kind", "flag", "told"),
+    [
+        ("rl", "rollout.batch_sizee", "; 'rollout.batch_size' is decided by the stage: set rollout.prompts_per_step instead"),
+        ("rl", "micro_train_batch_size", "train.micro_batch_size, which is decided by the stage: set micro_batch instead"),
+        ("rl", "critic.adam.betaz", "; 'critic.adam.betas' cannot be set: there is no critic"),
+        ("sft", "train.batch_sise", "; 'train.batch_size' is decided by the stage: set batch_size instead"),
+        ("sft", "ckpt.pathh", "; 'ckpt.path' cannot be set: the run's folder decides it"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_flag_that_could_not_be_set_anyway_is_told_with_the_setting(kind: str, flag: str, told: str) -> None:
+    found = refused(stage(kind, trainer_args={flag: 1}))
+    assert told in found and "did you mean" not in found
+
+
+@pytest.mark.parametrize("kind", ["rl", "sft"])
+@versions
+def test_every_flag_that_is_suggested_may_be_given(kind: str, version: str) -> None:
+    known = recorded(kind, version)
+    for flag in known.flags:
+        for misspelt in (flag + "z", flag[:-1], flag.replace(".", "_"), flag.rpartition(".")[2]):
+            if misspelt in known.flags:
+                continue
+            suggested = re.search(r", did you mean '(.*)'", rules.nearest(misspelt, known, kind))
+            if suggested:
+                found = refused(stage(kind, trainer_args={suggested[1]: object()}), version=version)
+                assert "decided by" not in found and "cannot be set" not in found, (misspelt, found)
+
+
 @pytest.mark.parametrize("kind", ["rl", "sft"])
 @versions
 def test_whatever_the_bridge_sets_cannot_be_set_but_for_its_defaults(kind: str, version: str) -> None:

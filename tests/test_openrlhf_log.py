@@ -3,6 +3,7 @@
 import pytest
 
 from cascade_core.trainers import openrlhf_log as log
+from cascade_core.vllm_sampling.reasons import reason as of_evaluation
 
 ACTOR = "\x1b[36m(RolloutRayActor pid=10704)\x1b[0m "
 REMOTE = "\x1b[36m(PolicyModelActor pid=311, ip=10.0.0.7)\x1b[0m "
@@ -101,3 +102,13 @@ def test_what_a_model_writes_explains_nothing() -> None:
 )  # fmt: skip
 def test_what_a_cluster_refuses_is_told(printed: str, told: str) -> None:
     assert told in reason(printed)
+
+
+def test_attention_heads_that_a_cpu_cannot_have_are_told_with_the_setting() -> None:
+    printed = f"""{ACTOR}(Worker pid=20534) ERROR 11-30 19:42:59 [multiproc_executor.py:1055] RuntimeError: Unsupported CPU attention configuration: head_dim=16 isa=2 kv_cache_idx=0
+{ACTOR}(EngineCore pid=20462) ERROR 11-30 19:42:59 [core.py:1376] RuntimeError: Worker failed with error 'Unsupported CPU attention configuration: head_dim=16 isa=2 kv_cache_idx=0', please check
+vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.
+"""
+    for told in (reason(printed), of_evaluation(printed.splitlines(), "python")):
+        assert "attention heads (Unsupported CPU attention configuration: head_dim=16)" in told
+        assert "change model.init.heads or model.init.hidden_size" in told

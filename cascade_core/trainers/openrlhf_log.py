@@ -34,6 +34,12 @@ NAMES = {
 }
 """OpenRLHF's numbers that become ours; the judge's are the service's own."""
 
+HEADS = (
+    "vLLM's build for CPUs refuses the model's attention heads ({found}); it wants hidden_size / heads to be 32, 64, 80, 96, 112, 128"
+    " or more: change model.init.heads or model.init.hidden_size, or take another model"
+)
+"""Of an engine on a CPU: what vLLM 0.29.0 has kernels for (`CPUAttentionBackend.get_supported_head_sizes`)."""
+
 REASONS = (
     (r"No module named '?openrlhf", "OpenRLHF is not installed in the environment of {python}; set engine.python"),
     (
@@ -48,6 +54,7 @@ REASONS = (
         r"Free memory on device .* less than desired|No available memory for the cache blocks|larger than the maximum number of tokens that can be stored in KV cache",
         "vLLM has too little memory; change trainer_args.vllm.gpu_memory_utilization, or lower trainer_args.data.max_len",
     ),
+    (r"Unsupported CPU attention configuration: head_dim=\d+", HEADS),
     (
         r"OutOfMemoryError: CUDA|CUDA out of memory|torch\.OutOfMemoryError|CUDA error: out of memory",
         "a GPU ran out of memory; lower micro_batch, trainer_args.vllm.gpu_memory_utilization or rollout.max_response_tokens",

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from cascade_core.errors import SpecError
-from cascade_core.nearest import hint
+from cascade_core.nearest import near
 from cascade_core.settings import Stage
 from cascade_core.trainers.openrlhf_parser import Flag, Known
 
@@ -167,11 +167,12 @@ def check(stage: Stage, known: Known) -> None:
     for flag, value in stage.trainer_args.items():
         where = f"stage {stage.name!r}: trainer_args.{flag}"
         if flag not in known.flags:
-            raise SpecError(f"{where} is no flag of OpenRLHF {known.version}'s {known.program}{nearest(flag, known)}")
+            hint = nearest(flag, known, stage.kind)
+            raise SpecError(f"{where} is no flag of OpenRLHF {known.version}'s {known.program}{hint}")
         setting = DECIDED[stage.kind].get(flag)
         if setting:
             raise SpecError(f"{where} is decided by the stage; set {setting} instead")
-        reason = (_REFUSED_IN_SFT.get(flag) if stage.kind == "sft" else "") or refusal(flag)
+        reason = refusal(flag, stage.kind)
         if reason:
             raise SpecError(f"{where} cannot be set: {reason}")
         wrong = misfit(value, known.flags[flag])
@@ -183,23 +184,40 @@ def check(stage: Stage, known: Known) -> None:
             raise SpecError(f"{where} must not be {value}: without it nothing shows whether weights reach the engines")
 
 
-def refusal(flag: str) -> str:
-    """Why a flag cannot be set in any stage, `""` where it can."""
+def refusal(flag: str, kind: str = "rl") -> str:
+    """Why a flag cannot be set in a stage of that kind, `""` where it can."""
+    if kind == "sft" and flag in _REFUSED_IN_SFT:
+        return _REFUSED_IN_SFT[flag]
     if flag in _REFUSED:
         return _REFUSED[flag]
     return next((why for head, why in _FAMILIES.items() if flag.startswith(head)), "")
 
 
-def nearest(flag: str, known: Known) -> str:
-    """`, did you mean …`: the flag under its present name, else the one that is spelled most like it."""
+def nearest(flag: str, known: Known, kind: str) -> str:
+    """The flag under its present name, else the one that is spelled most like it: `, did you mean …` where it may be set, else why not."""
     bare = flag.lstrip("-").replace("-", "_")
     for candidate in (bare, *_same(bare, known.flags)):
         if candidate in known.flags:
-            return f", did you mean {candidate!r}"
+            return _meant(candidate, kind)
     for renamed in (_RENAMED.get(bare, ""), f"actor.{_RENAMED.get(bare, '')}"):
-        if renamed.partition(":")[0].partition(" ")[0] in known.flags:
-            return f"; OpenRLHF {known.version} calls it {renamed}"
-    return hint(bare, known.flags)
+        name = renamed.partition(":")[0].partition(" ")[0]
+        if name in known.flags:
+            return f"; OpenRLHF {known.version} calls it {renamed}{_unset(name, kind)}"
+    found = near(bare, known.flags)
+    return _meant(found, kind) if found else ""
+
+
+def _meant(flag: str, kind: str) -> str:
+    unset = _unset(flag, kind)
+    return f"; {flag!r}{unset.removeprefix(', which')}" if unset else f", did you mean {flag!r}"
+
+
+def _unset(flag: str, kind: str) -> str:
+    """`, which …` of a flag that `trainer_args` must not hold: whoever is sent to it would be refused once more."""
+    if setting := DECIDED[kind].get(flag):
+        return f", which is decided by the stage: set {setting} instead"
+    reason = refusal(flag, kind)
+    return f", which cannot be set: {reason}" if reason else ""
 
 
 def _same(bare: str, flags: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from cascade_core.trainers.openrlhf_log import plain
+from cascade_core.trainers.openrlhf_log import HEADS, plain
 
 REASONS = (
     (r"^cascade: (?P<told>vLLM has no argument .*)", "{told}"),
@@ -22,6 +22,7 @@ REASONS = (
         r"Failed to infer device type|No CUDA GPUs are available|Found no NVIDIA driver",
         "vLLM finds no GPU on this machine; set evaluation.sampler to transformers, or engine.cpu where all is tried without one",
     ),
+    (r"Unsupported CPU attention configuration: head_dim=\d+", HEADS + ", or set evaluation.sampler to transformers"),
     (
         r"Free memory on device .* less than desired|Available memory on node .* less than desired",
         "too little memory is free for vLLM; end what holds it, or lower evaluation.vllm_args.gpu_memory_utilization",
