@@ -10,7 +10,6 @@ and hook by hook, what needs CUDA, and is active only in processes that were sta
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -18,7 +17,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.metadata import distribution
 from pathlib import Path
 
 from cascade_core.errors import TrainerError
@@ -127,8 +125,9 @@ def is_installed(folder: Path, version: str = NEWEST) -> bool:
 def install(folder: Path, version: str = NEWEST) -> Path:
     """Makes a virtual environment with OpenRLHF and all that it needs on a CPU, unless it is there; returns its Python.
 
-    It takes minutes and 3 GB. pip is used as it is set up; where the index of it has torch for CUDA alone, `PIP_EXTRA_INDEX_URL`
-    names one with the CPU build. The environment is finished when its file `installed` is there.
+    It takes minutes and 3 GB. Nothing of this project goes there: a job is lent what it needs of it (`openrlhf_engine.environment`).
+    pip is used as it is set up; where the index of it has torch for CUDA alone, `PIP_EXTRA_INDEX_URL` names one with the CPU
+    build. The environment is finished when its file `installed` is there.
 
     Raises:
         TrainerError: there is no Python 3.11, or pip failed; quotes its last lines.
@@ -141,7 +140,7 @@ def install(folder: Path, version: str = NEWEST) -> Path:
     _run(_interpreter(), "-m", "venv", "--clear", str(folder))
     pip = (str(python), "-m", "pip", "--quiet", "--disable-pip-version-check")
     _run(*pip, "install", "-r", str(REQUIREMENTS))
-    _run(*pip, "install", "--no-deps", *ENGINES[version], *_ourselves())
+    _run(*pip, "install", "--no-deps", *ENGINES[version])
     _run(*pip, "uninstall", "--yes", "triton")  # compiles for GPUs; where it is found, it is tried
     mark.write_text(wanted, "utf-8")
     return python
@@ -160,18 +159,7 @@ def _interpreter() -> str:
 
 
 def _fingerprint(version: str = NEWEST) -> str:
-    return sha256("\n".join((REQUIREMENTS.read_text("utf-8"), *ENGINES[version], *_ourselves())).encode()).hexdigest()
-
-
-def _ourselves() -> list[str]:
-    """What pip is told to install cascade-rl from: the place that it was installed from, which holds the agent."""
-    own = distribution("cascade-rl")
-    origin = json.loads(own.read_text("direct_url.json") or "{}")
-    url = str(origin.get("url", ""))
-    if not url:
-        return [f"cascade-rl=={own.version}"]
-    editable = origin.get("dir_info", {}).get("editable")
-    return ["--editable", url.removeprefix("file://")] if editable else [f"cascade-rl @ {url}"]
+    return sha256("\n".join((REQUIREMENTS.read_text("utf-8"), *ENGINES[version])).encode()).hexdigest()
 
 
 def _run(*command: str) -> None:
