@@ -189,8 +189,10 @@ def measured(spec: Spec, known: Registry) -> list[str]:
 
 
 def misfits(spec: Spec, domains: Mapping[str, Domain]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """(path of keys, what is wrong): ranges of rewards that a stage cannot put together."""
+    """(path of keys, what is wrong): scorers that cannot judge what a stage trains, and ranges of rewards that it cannot put together."""
     for index, stage in enumerate(spec.stages):
+        for where, what in _strangers(stage, domains):
+            yield ("stages", index, *where), what
         rule = stage.reward
         for name in rule.terms if rule else ():
             if not _is_range(domains[name].reward_range):
@@ -205,16 +207,41 @@ def misfits(spec: Spec, domains: Mapping[str, Domain]) -> Iterator[tuple[tuple[s
                 yield ("stages", index, "reward", "sum" if rule.sum else "min"), what
 
 
+def _strangers(stage: Stage, domains: Mapping[str, Domain]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Scorers that are asked about tasks of a domain that they know nothing of."""
+    able = [name for name in domains if domains[name].judges_any]
+    rule = stage.reward
+    asked: list[tuple[tuple[str | int, ...], str]] = [
+        (("reward", key, place), name)
+        for key, names in ((("gate", rule.gate), ("sum", rule.sum), ("min", rule.min)) if rule else ())
+        for place, name in enumerate(names)
+    ]
+    asked += [(("code_switch",), CODE_SWITCH)] if stage.code_switch else []
+    for where, name in asked:
+        foreign = [own for own in stage.domains if not _judges(domains[name], domains[own])]
+        if foreign:
+            yield (
+                where,
+                f"{name!r} judges tasks of its own domain alone, and this stage trains {foreign[0]!r}"
+                f" (scorers of any task: {', '.join(able) or 'none in this spec'})",
+            )
+
+
+def _judges(scorer: Domain, trained: Domain) -> bool:
+    """Whether a scorer is for tasks of a domain: for any, or since it is of its class, under another name perhaps."""
+    return bool(scorer.judges_any) or isinstance(scorer, type(trained))
+
+
 def _range_trouble(rule: Reward, domains: Mapping[str, Domain]) -> str:
     """Why the rewards of the terms cannot be put together as the rule says; `""` where they can."""
     boundless = [name for name in rule.terms if domains[name].reward_range is None]
-    if rule.min and boundless:
-        return f"the rewards of {boundless[0]!r} have no bounds, so the smallest of several says nothing; bound them, or sum"
-    if rule.gate and boundless:
-        return (
-            f"the rewards of {boundless[0]!r} have no bounds and may lie below the 0 of a shut gate, so that passing it could"
-            " cost; bound them, or leave the gate out"
-        )
+    if boundless and (rule.min or rule.gate):
+        option = domains[boundless[0]].bounded_by
+        cure = f"bound them{f' with its option {option}' if option else ''}"
+        what = f"the rewards of {boundless[0]!r} have no bounds"
+        if rule.min:
+            return f"{what}, so the smallest of several says nothing; {cure}, or sum"
+        return f"{what} and may lie below the 0 of a shut gate, so that passing it could cost; {cure}, or leave the gate out"
     # Of a scorer that is a gate too, an open gate means that it said 1: the upper end.
     ends = [_ends(rule, name, domains)[name in rule.gate] for name in rule.terms]
     if rule.gate and (least := math.fsum(ends) if rule.sum else min(ends)) < 0:

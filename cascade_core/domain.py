@@ -250,6 +250,9 @@ class Domain(ABC):
     `needs_batch` says that `rewards` uses the statistics of the whole batch.
     `reward_range` are the ends of what it trains on (`Score.reward`, `rewards`), `None` without bounds: a stage that puts the
     rewards of several scorers together (`reward:`) is refused where they do not fit. An instance may have its own.
+    `bounded_by` is the option under which a domain without bounds has some, as it stands in a spec (`reward: sigmoid_z`): that refusal names it.
+    `judges_any` says that `score` gives a verdict on tasks of any domain, whatever their `answer` and `meta` hold, as a reward model does: only
+    such a domain may be named in the `reward:` of a stage that trains another.
     `most_turns` ends a conversation (`reply`) after so many turns of the model, whatever the environment would say.
     """
 
@@ -258,6 +261,8 @@ class Domain(ABC):
     needs: ClassVar[tuple[str, ...]] = ()
     needs_batch: ClassVar[bool] = False
     reward_range: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
+    bounded_by: ClassVar[str] = ""
+    judges_any: ClassVar[bool] = False
     most_turns: ClassVar[int] = 8
 
     def open(self, resources: Mapping[str, str]) -> None:

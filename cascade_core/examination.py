@@ -24,6 +24,7 @@ from cascade_core.probe import Traces, traces
 from cascade_core.rows import Row, row_task, score_json, task_row
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Scoring
+from cascade_core.strange import STRANGE
 
 _PROBED = 10  # tasks that hostile answers are tried on
 _FURTHER = 10  # times as many prompts are compared between the splits as tasks are examined
@@ -67,6 +68,8 @@ class Examination:
         yield "scores are the same in another process", self.elsewhere
         if type(self.domain).rewards is not Domain.rewards:
             yield "rewards of a group are one finite number each", self.rewards
+        if self.domain.judges_any:
+            yield "tasks of other domains are judged", self.strange
         yield "importing it has no side effects", self.imports
         if self.domain.lane == "cpu" and not self.domain.needs:
             yield "a score needs no network", self.offline
@@ -200,6 +203,14 @@ class Examination:
             raise Failure("no answer could be judged")
         batch = BatchStats(len(own), min(own), sum(own) / len(own), max(own))
         return f"{self._scorer.rewards('examined', group, batch)}"
+
+    def strange(self) -> str:
+        rows = [self._row(task, answer) for task in STRANGE for answer in ("no", "", "<think>so")]
+        for row, score in zip(rows, self._scored(rows), strict=True):
+            if score.error:
+                what = f"{row['response']!r} for {row['id']}"
+                raise Failure(f"{what} could not be judged: {score.error}; such a domain must not say judges_any")
+        return f"{len(rows)} answers to {len(STRANGE)} tasks"
 
     def imports(self) -> str:
         if effects := self._traces.imported:

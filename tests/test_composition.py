@@ -42,6 +42,8 @@ PLUGIN = """
     @dataclass
     class Liked(Rules):
         name = "liked"
+        judges_any = True
+        bounded_by = "bounded: true"
         bounded: bool = False
         odd: bool = False
         def __post_init__(self):
@@ -53,8 +55,18 @@ PLUGIN = """
         def settings(self, stage): return {}
         def train(self, job): pass
 
+    @dataclass
+    class Sums(Domain):
+        name = "sums"
+        endless: bool = False
+        def __post_init__(self):
+            if self.endless:
+                self.reward_range, self.judges_any = None, True
+        def tasks(self, split, seed): return [Task(f"{split}-{n}", f"{n} + {n}") for n in range(4)]
+        def score(self, task, response): return Score(1.0)
+
     @hookimpl
-    def cascade_domains(): return [Rules, Liked]
+    def cascade_domains(): return [Rules, Liked, Sums]
 
     @hookimpl
     def cascade_trainers(): return [Plain]
@@ -123,22 +135,67 @@ def test_a_rule_that_cannot_be_meant_is_refused_with_its_line(tmp_path: Path, re
     [
         (
             "{min: [rules, raw]}",
-            "stages.rl.reward.min: the rewards of 'raw' have no bounds, so the smallest of several",
+            "stages.rl.reward.min: the rewards of 'raw' have no bounds, so the smallest of several says nothing; bound them with its"
+            " option bounded: true, or sum",
         ),
-        ("{gate: rules, sum: [rules, raw]}", "have no bounds and may lie below the 0 of a shut gate"),
+        (
+            "{gate: rules, sum: [rules, raw]}",
+            "have no bounds and may lie below the 0 of a shut gate, so that passing it could cost; bound them with its option"
+            " bounded: true, or leave the gate out",
+        ),
         ("{gate: rules, sum: [preference], weights: {preference: -1}}", "may be -1, below the 0 of a shut one"),
+        ("{min: [rules, endless]}", "the smallest of several says nothing; bound them, or sum"),
         ("{sum: [odd]}", "'odd' declares the range 'wide' of its rewards, which must be two finite numbers"),
     ],
 )
 def test_ranges_that_do_not_fit_are_refused(tmp_path: Path, plugins: Registry, reward: str, what: str) -> None:
     path = written(tmp_path, reward)
-    path.write_text(path.read_text().replace("raw: {liked: {}}", "raw: {liked: {}}\n  odd: {liked: {odd: true}}"))
+    more = "raw: {liked: {}}\n  odd: {liked: {odd: true}}\n  endless: {sums: {endless: true}}"
+    path.write_text(path.read_text().replace("raw: {liked: {}}", more))
     assert what in refused(path, plugins)
+
+
+STRANGER = (
+    "'sums' judges tasks of its own domain alone, and this stage trains 'rules' (scorers of any task: preference, raw)"
+)
+
+
+@pytest.mark.parametrize(
+    ("reward", "where"),
+    [
+        ("{sum: [rules, sums]}", "spec.yaml:13:27: stages.rl.reward.sum.2"),
+        ("{gate: sums, sum: [rules]}", "spec.yaml:13:20: stages.rl.reward.gate.1"),
+        ("{min: [sums, rules]}", "spec.yaml:13:20: stages.rl.reward.min.1"),
+    ],
+)
+def test_a_scorer_that_knows_nothing_of_the_stages_tasks_is_refused(
+    tmp_path: Path, plugins: Registry, reward: str, where: str
+) -> None:
+    path = written(tmp_path, reward)
+    path.write_text(path.read_text().replace("  rules:\n", "  rules:\n  sums:\n", 1))
+    assert refused(path, plugins) == f"{where}: {STRANGER}"
+
+
+def test_of_a_mixed_stage_a_scorer_must_judge_all_domains(tmp_path: Path, plugins: Registry) -> None:
+    path = written(tmp_path, "{sum: [rules, preference]}")
+    text = path.read_text().replace("  rules:\n", "  rules:\n  sums:\n", 1)
+    path.write_text(text.replace("domains: rules", "domains: {rules: 0.5, sums: 0.5}"))
+    assert "'rules' judges tasks of its own domain alone, and this stage trains 'sums'" in refused(path, plugins)
+
+
+def test_a_detector_of_languages_that_judges_its_own_tasks_alone_is_refused(tmp_path: Path, publish: Publish) -> None:
+    publish("cascade-plugin-rules", PLUGIN)
+    publish("cascade-plugin-mine", PLUGIN.replace('"sums"', '"code-switch"').replace("[Rules, Liked, Sums]", "[Sums]"))
+    found = Registry([plugin for plugin in _entries() if plugin.name != "language"])
+    path = written(tmp_path, "{sum: rules}", "    code_switch: {assign: -1}\n")
+    text = refused(path, found)
+    assert "stages.rl.code_switch: 'code-switch' judges tasks of its own domain alone" in text
 
 
 @pytest.mark.parametrize(
     "reward",
     [
+        "{sum: [rules, strict]}",
         "{gate: rules, sum: [rules, preference]}",
         "{sum: [rules, raw], weights: {raw: -0.1}}",
         "{min: [rules, preference], weights: {rules: 0.5}}",
@@ -146,7 +203,9 @@ def test_ranges_that_do_not_fit_are_refused(tmp_path: Path, plugins: Registry, r
     ],
 )
 def test_what_fits_is_taken(tmp_path: Path, plugins: Registry, reward: str) -> None:
-    assert set(check(load(path := written(tmp_path, reward)), path, found=plugins)) == {"rules", "preference", "raw"}
+    path = written(tmp_path, reward)
+    path.write_text(path.read_text().replace("  rules:\n", "  rules:\n  strict: {rules: {level: 2}}\n", 1))
+    assert set(check(load(path), path, found=plugins)) == {"rules", "strict", "preference", "raw"}
 
 
 @pytest.mark.parametrize(
@@ -243,8 +302,10 @@ def test_of_a_rule_that_is_taken_no_open_gate_pays_less_than_a_shut_one(
     names = [f"s{place}" for place in range(len(ranges))]
     weights = {name: data.draw(st.floats(0.1, 3)) for name in names}
     rule = Reward.model_validate({"gate": [names[0]], ("sum" if is_sum else "min"): names, "weights": weights})
-    domains: Any = {name: SimpleNamespace(reward_range=ends) for name, ends in zip(names, ranges, strict=True)}
-    spec: Any = SimpleNamespace(stages=[SimpleNamespace(reward=rule)])
+    domains: Any = {
+        name: SimpleNamespace(reward_range=ends, judges_any=True) for name, ends in zip(names, ranges, strict=True)
+    }
+    spec: Any = SimpleNamespace(stages=[SimpleNamespace(domains=names[:1], reward=rule, code_switch=None)])
     if not list(misfits(spec, domains)):
         # A scorer that says 1 trains on its upper end; the others anywhere.
         rewards = {name: data.draw(st.floats(*ends)) for name, ends in zip(names, ranges, strict=True)}

@@ -52,6 +52,7 @@ BREACHES = [
     ("chance", "the same answer gets the same score", "the second time"),
     ("process", "scores are the same in another process", "in this process"),
     ("rewards", "rewards of a group are one finite number each", "gave 1 rewards for 2 responses"),
+    ("stranger", "tasks of other domains are judged", "'no' for a task without a label could not be judged: TypeError"),
     ("network", "a score needs no network", "wants the network: '127.0.0.1'"),
     ("slow", "a score takes little time", "of 0.1 s allowed"),
 ]

@@ -37,6 +37,7 @@ class CodeSwitch(Domain):
     """
 
     name: ClassVar[str] = "code-switch"
+    judges_any: ClassVar[bool] = True
 
     parts: str = "all"
 

@@ -64,6 +64,8 @@ class RLHF(Domain):
     lane: ClassVar[str] = "io"
     needs: ClassVar[tuple[str, ...]] = ("reward_model",)
     reward_range: ClassVar[tuple[float, float] | None] = None
+    bounded_by: ClassVar[str] = "reward: sigmoid_z"
+    judges_any: ClassVar[bool] = True
 
     data: str | list[str] = ""
     eval_data: str | list[str] | dict[str, str] = ""

@@ -18,4 +18,5 @@ def test_the_domain_keeps_its_contract(tmp_path: Path) -> None:
     assert {finding.check for finding in findings} >= {
         "hostile answers are judged, and not right",
         "the same answer gets the same score",
+        "tasks of other domains are judged",
     }

@@ -24,6 +24,10 @@ class Tidy(Domain):
     size: int = 40
     anything: Any = None
 
+    def __post_init__(self) -> None:
+        if self.fault == "stranger":
+            self.__dict__["judges_any"] = True
+
     def tasks(self, split: str, seed: int) -> Iterable[Task]:
         if self.fault == "raises":
             raise FileNotFoundError("words.txt")
