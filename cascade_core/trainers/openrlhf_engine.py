@@ -21,6 +21,7 @@ import cascade_core
 from cascade_core import versions
 from cascade_core.errors import SpecError, TrainerError
 from cascade_core.settings import Engine
+from cascade_core.trainers import openrlhf_gpus
 from cascade_core.trainers import openrlhf_parser as parser
 from cascade_core.trainers.openrlhf_client import ADDRESS, TOKEN
 from cascade_core.trainers.openrlhf_sizes import Cluster
@@ -70,10 +71,10 @@ def known(engine: Engine, kind: str) -> parser.Known:
 
 
 def check(engine: Engine) -> None:
-    """Insists that OpenRLHF is there.
+    """Insists that OpenRLHF is there, and the GPUs that a stage asks for.
 
     Raises:
-        TrainerError: it is not, or the interpreter cannot be run.
+        TrainerError: one of them is not, or the interpreter cannot be run.
     """
     version.cache_clear()
     if lacking := lacks(engine):
@@ -81,9 +82,9 @@ def check(engine: Engine) -> None:
 
 
 def lacks(engine: Engine) -> str:
-    """That OpenRLHF is not where it should be, and what to do; `""` where it is."""
+    """That OpenRLHF is not where it should be, or too few GPUs are, and what to do; `""` where all is."""
     if version(interpreter(engine)):
-        return ""
+        return openrlhf_gpus.lacking(engine, interpreter(engine))
     if engine.python and not Path(interpreter(engine)).exists():
         return f"engine.python: there is no {interpreter(engine)}; name the interpreter of an environment that has OpenRLHF"
     return (
