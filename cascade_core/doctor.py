@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from cascade_core import provision, versions
+from cascade_core import provision, rehearsal, versions
 from cascade_core.errors import CascadeError
 from cascade_core.plugins import KINDS, Registry, registry
 from cascade_core.settings import Spec
@@ -60,7 +60,7 @@ def examine(
     if spec and spec.engine.python and not python:
         python = str(Path(spec.engine.python).expanduser())
     own, areas = _spec(spec, path, settings, found) if spec else ([], set[str]())
-    findings = [*machine(), *plugins(found), *trl(), *openrlhf(python), *sandbox()]
+    findings = [*machine(_asked(spec) if spec else 0), *plugins(found), *trl(), *openrlhf(python), *sandbox()]
     return [*own, *(replace(one, needed=one.area in areas and one.state != "note") for one in findings)]
 
 
@@ -80,19 +80,37 @@ def _spec(spec: Spec, path: Path | None, settings: Iterable[str], found: Registr
     return [Finding("spec", spec.name, "ok", told, needed=True)], areas
 
 
-def machine() -> Iterator[Finding]:
-    """Python, cores and GPUs."""
+def _asked(spec: Spec) -> int:
+    """GPUs that the spec's stages ask this machine for; 0 where they are another's, or none."""
+    engine = spec.engine
+    is_here = not engine.cpu and engine.ray is None
+    drives = any((stage.trainer or spec.trainer) == "openrlhf" for stage in spec.stages)
+    return engine.gpus if is_here and drives else 0
+
+
+def machine(asked: int = 0) -> Iterator[Finding]:
+    """Python, cores and GPUs, of which a spec asks for so many."""
     yield Finding("machine", "python", "ok", f"{platform.python_version()} at {sys.executable}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     yield Finding("machine", "cores", "ok", str(cores))
-    yield from gpus()
+    here = list(gpus())
+    yield from here
+    count = sum(one.state == "ok" for one in here)
+    if count < asked:
+        told = f"{count} of the {asked} that every stage of openrlhf asks for (engine.gpus)"
+        remedy = "lower engine.gpus, give engine.ray a cluster that has them, or set engine.cpu; `cascade rehearse` tries the spec here as it is"
+        yield Finding("machine", "GPUs", "note", told, remedy)
 
 
 def gpus() -> Iterator[Finding]:
     """What `nvidia-smi` says, a line per GPU."""
     program = shutil.which("nvidia-smi")
     if program is None:
-        yield Finding("machine", "GPU", "note", "no nvidia-smi, so no NVIDIA GPU", "training and sampling use the CPU")
+        remedy = (
+            "stages of trl train on the CPU, small models only; one of openrlhf needs engine.cpu: true here, and `cascade rehearse`"
+            " tries a spec for GPUs without any"
+        )
+        yield Finding("machine", "GPU", "note", "no nvidia-smi, so no NVIDIA GPU", remedy)
         return
     asked = [program, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
@@ -144,6 +162,8 @@ def openrlhf(python: str = "") -> Iterator[Finding]:
     newest, pip = next(iter(versions.TOGETHER)), f"{python} -m pip" if python else "pip"
     found = versions.installed("openrlhf", where)
     remedy = f"{pip} install 'openrlhf[vllm]=={newest}' (Linux, CPython 3.11, a CUDA compiler for flash-attn)"
+    if not found and not python:
+        yield _unnamed(newest)
     if not found:
         yield Finding("openrlhf", "openrlhf", "missing", f"not installed; {newest} is known", remedy)
     else:
@@ -157,6 +177,19 @@ def openrlhf(python: str = "") -> Iterator[Finding]:
             continue
         told = _version("openrlhf", one, wanted, f"{pip} install {one.name}{one.wanted}")
         yield replace(told, state="note") if not found and told.state == "wrong" else told
+
+
+def _unnamed(newest: str) -> Finding:
+    """That no environment was named in which OpenRLHF is, and how to get one."""
+    told = "not given, so that OpenRLHF is looked for beside cascade, where it is not"
+    own = rehearsal.place() / "bin" / "python"
+    if rehearsal.is_installed(rehearsal.place()):
+        cpu = f"for a CPU it is there already: {own}"
+    else:
+        cpu = "for a CPU `cascade rehearse --install` makes one and prints it"
+    gpu = f"for GPUs: python3.11 -m venv openrlhf && openrlhf/bin/pip install 'openrlhf[vllm]=={newest}'"
+    remedy = f"name the interpreter of its environment by engine.python (here: --python); {cpu}; {gpu}"
+    return Finding("openrlhf", "engine.python", "note", told, remedy)
 
 
 def _version(area: str, one: versions.Version, wanted: str, remedy: str) -> Finding:

@@ -193,7 +193,45 @@ def test_gpus_are_those_that_nvidia_smi_names(
 
 def test_without_nvidia_smi_there_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert [one.state for one in gpus()] == ["note"]
+    (told,) = gpus()
+    assert told.state == "note" and "engine.cpu: true" in told.remedy and "`cascade rehearse`" in told.remedy
+
+
+def openrlhf_spec(folder: Path, **engine: Any) -> Path:
+    return spec(folder, trainer="openrlhf", engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("engine", "told"),
+    [
+        ({"gpus": 4}, "2 of the 4 that every stage of openrlhf asks for (engine.gpus)"),
+        ({"gpus": 2}, ""),
+        ({"gpus": 4, "cpu": True}, ""),
+        ({"gpus": 4, "ray": "http://head:8265"}, ""),
+    ],
+)
+def test_gpus_that_a_spec_asks_this_machine_for_are_counted_and_a_lack_is_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: dict[str, Any], told: str
+) -> None:
+    nvidia_smi(tmp_path, "echo H200; echo H200")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    _, output = command(str(openrlhf_spec(tmp_path, **engine)), "--json")
+    lacks = [one for one in json.loads(output)["findings"] if one["what"] == "GPUs"]
+    assert [one["found"] for one in lacks] == ([told] if told else [])
+    assert all(one["state"] == "note" and not one["needed"] and "engine.ray" in one["remedy"] for one in lacks)
+
+
+def test_where_no_environment_of_openrlhf_is_named_a_note_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dist: Callable[..., None]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    told = found(doctor.openrlhf(), "engine.python")
+    assert told.state == "note" and "`cascade rehearse --install`" in told.remedy and "[vllm]==0.11.2" in told.remedy
+    monkeypatch.setattr("cascade_core.rehearsal.is_installed", lambda folder: True)
+    own = tmp_path / "cache" / "cascade-rl" / "openrlhf" / "bin" / "python"
+    assert f"it is there already: {own}" in found(doctor.openrlhf(), "engine.python").remedy
+    dist("openrlhf", "0.11.2")
+    assert all(one.what != "engine.python" for one in doctor.openrlhf())
 
 
 def test_without_a_spec_nothing_is_needed() -> None:
