@@ -339,7 +339,7 @@ class Domain(ABC):
         """What a person should look at after a stage, a line each; the default is nothing.
 
         `steps` are the means and correlations of this domain's scores in each step of the stage by their plain names (`metric/NAME`,
-        `correlation/NAME`, `value`), none where the stage did not train it. `now` and `before` are the estimates of its benchmarks, by
+        `correlation/NAME`, `value`), none where the stage neither trained it nor asked it as a scorer. `now` and `before` are the estimates of its benchmarks, by
         benchmark and name, after this stage and after the one before. Told in the run's output, its events and its report;
         it stops nothing.
         """

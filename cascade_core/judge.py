@@ -25,7 +25,7 @@ from pathlib import Path
 from cascade_core.advantages import advantages, soft_overlong
 from cascade_core.composition import Composition, Sample
 from cascade_core.correlation import within
-from cascade_core.domain import SURFACE
+from cascade_core.domain import SURFACE, Score
 from cascade_core.errors import ContractError, TooManyFailures
 from cascade_core.opinion import Opinion, settle
 from cascade_core.rows import Row, read, score_json, write
@@ -259,29 +259,41 @@ def _metrics(samples: Sequence[Sample], groups: Iterable[Sequence[Sample]]) -> d
         mean = metrics["reward_mean"]
         metrics["reward_std"] = math.sqrt(math.fsum((reward - mean) ** 2 for reward in rewards) / (len(rewards) - 1))
     for domain in dict.fromkeys(sample.domain for sample in judged):
-        own = [sample for sample in judged if sample.domain == domain]
-        metrics |= _means(f"value/{domain}", [sample.score.value for sample in own])
-        for name in dict.fromkeys(name for sample in own for name in sample.score.metrics):
-            found = [sample.score.metrics[name] for sample in own if name in sample.score.metrics]
+        metrics |= _means(f"value/{domain}", [sample.score.value for sample in judged if sample.domain == domain])
+    for domain, told in _told(samples).items():
+        for name in dict.fromkeys(name for _, score in told for name in score.metrics):
+            found = [score.metrics[name] for _, score in told if name in score.metrics]
             metrics |= _means(f"metric/{domain}/{name}", found)
-        metrics |= _surfaces(domain, own)
+        metrics |= _surfaces(domain, told)
     return metrics
 
 
-def _surfaces(domain: str, samples: Sequence[Sample]) -> dict[str, float]:
-    """How the trained reward goes with each metric of the surface of answers, inside groups: a reward that is mostly length teaches length."""
-    groups: dict[str, list[Sample]] = {}
+def _told(samples: Sequence[Sample]) -> dict[str, list[tuple[Sample, Score]]]:
+    """What each domain said of its own samples, and what a scorer that has none of its own said of those it was asked about."""
+    found: dict[str, list[tuple[Sample, Score]]] = {}
+    owners = {sample.domain for sample in samples}
     for sample in samples:
+        beside = [one for name, one in sample.beside.items() if name not in owners]
+        for one in (sample, *beside):
+            if one.score.is_judged:
+                found.setdefault(one.domain, []).append((sample, one.score))
+    return found
+
+
+def _surfaces(domain: str, told: Sequence[tuple[Sample, Score]]) -> dict[str, float]:
+    """How the trained reward goes with each metric of the surface of answers, inside groups: a reward that is mostly length teaches length."""
+    groups: dict[str, list[tuple[float, Score]]] = {}
+    for sample, score in told:
         if sample.trained is not None:
-            groups.setdefault(str(sample.row["group"]), []).append(sample)
+            groups.setdefault(str(sample.row["group"]), []).append((sample.trained, score))
     found: dict[str, float] = {}
-    for name in dict.fromkeys(name for one in samples for name in one.score.metrics if name.startswith(SURFACE)):
+    for name in dict.fromkeys(name for _, score in told for name in score.metrics if name.startswith(SURFACE)):
         pairs = [
-            [(float(one.trained or 0.0), float(one.score.metrics[name])) for one in group if name in one.score.metrics]
+            [(trained, float(score.metrics[name])) for trained, score in group if name in score.metrics]
             for group in groups.values()
         ]
-        if (told := within(pairs)) is not None:
-            found[f"correlation/{domain}/{name}"] = told[0]
+        if (one := within(pairs)) is not None:
+            found[f"correlation/{domain}/{name}"] = one[0]
     return found
 
 

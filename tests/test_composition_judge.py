@@ -131,6 +131,17 @@ def test_components_are_told_as_means_of_what_there_is(judge: Make) -> None:
     assert metrics["run_seconds/preference"] >= 0
 
 
+def test_the_metrics_of_a_scorer_are_told_under_its_own_name_unless_the_stage_trains_its_domain_too(
+    judge: Make,
+) -> None:
+    rows = [row("a", text="four"), row("a", text="fourteen")]
+    metrics = judge(reward={"sum": ["rule", "other"]}).judge(0, rows).metrics
+    assert metrics["metric/other/seen"] == metrics["metric/rule/seen"] == 6.0
+    rows = [row("a", "rule", text="four"), row("b", "other", text="fourteen")]
+    metrics = judge(domains=["rule", "other"], reward={"sum": ["rule", "other"]}).judge(0, rows).metrics
+    assert (metrics["metric/rule/seen"], metrics["metric/other/seen"]) == (4.0, 8.0)
+
+
 def test_a_stage_without_a_composition_stores_no_components(judge: Make) -> None:
     judged = judge().judge(0, [row("a", rule=1), row("a", rule=0)])
     assert "components" not in judged.rows[0] and not [key for key in judged.metrics if "component" in key]

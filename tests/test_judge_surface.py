@@ -45,6 +45,13 @@ def test_a_reward_that_is_length_has_a_correlation_of_one_and_other_metrics_none
     assert "correlation/d/other" not in metrics
 
 
+def test_a_scorer_beside_the_domain_tells_how_the_reward_goes_with_what_it_saw():
+    groups = [said(1.0, 10.0), said(2.0, 20.0)], [said(9.0, 40.0), said(7.0, 20.0)]
+    metrics = judged(*groups, reward={"sum": ["d", "liked"]})
+    assert metrics["correlation/liked/surface_length"] == metrics["correlation/d/surface_length"] == 1.0
+    assert metrics["metric/liked/other"] == 22.5
+
+
 def test_what_two_prompts_differ_in_is_no_correlation():
     flat = [said(1.0, 10.0), said(1.0, 12.0), said(2.0, 10.0), said(2.0, 12.0)]
     high = [said(8.0, 90.0), said(8.0, 92.0), said(9.0, 90.0), said(9.0, 92.0)]

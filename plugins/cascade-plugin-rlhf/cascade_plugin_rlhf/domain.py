@@ -27,6 +27,7 @@ from cascade_plugin_rlhf.surface import surface
 if TYPE_CHECKING:
     from cascade_plugin_rlhf.client import RewardClient, VllmClient
     from cascade_plugin_rlhf.judge import Judge
+    from cascade_plugin_rlhf.verdict import Scored
 
 _REMEMBERED = 10_000  # scores of references; the texts themselves are not kept
 TEST_TASKS, TEST_PAIRS = 400, 600
@@ -54,6 +55,7 @@ class RLHF(Domain):
         warn_correlation: the size of a correlation of reward with length or formatting from which a warning is given.
         warn_drift: how far from one stage to the next the mean score of the answers to a benchmark's prompts may fall, or that of their
             references move, before a warning is given, in standard deviations of the scores.
+        warn_cut: the share of answers that the reward model reads only in part, being too long for it, from which a warning is given.
         eval_limit, eval_samples, eval_sampling: tasks, samples and sampling settings of each benchmark of the policy.
 
     Raises:
@@ -81,6 +83,7 @@ class RLHF(Domain):
     threshold: float | None = None
     warn_correlation: float = 0.8
     warn_drift: float = 1.0
+    warn_cut: float = 0.05
     eval_limit: int | None = None
     eval_samples: int = 1
     eval_sampling: dict[str, int | float] = field(default_factory=dict)
@@ -92,10 +95,10 @@ class RLHF(Domain):
             raise UsageError(
                 f"'eval_samples' and 'eval_limit' of domain 'rlhf' must be at least 1, found {self.eval_samples}, {self.eval_limit}"
             )
-        if not 0 < self.warn_correlation <= 1 or not self.warn_drift > 0:
+        if not 0 < self.warn_correlation <= 1 or not 0 < self.warn_cut <= 1 or not self.warn_drift > 0:
             raise UsageError(
-                "'warn_correlation' of domain 'rlhf' must lie in (0, 1] and 'warn_drift' be larger than 0, "
-                f"found {self.warn_correlation}, {self.warn_drift}"
+                "'warn_correlation' and 'warn_cut' of domain 'rlhf' must lie in (0, 1] and 'warn_drift' be larger than 0, "
+                f"found {self.warn_correlation}, {self.warn_cut}, {self.warn_drift}"
             )
         if self.arena_answers and not self.arena:
             raise UsageError("domain 'rlhf' has 'arena_answers' and no 'arena', the questions that they answer")
@@ -111,7 +114,7 @@ class RLHF(Domain):
         )
         self._client: RewardClient | VllmClient | None = None
         self._judge: Judge | None = None
-        self._references: OrderedDict[str, float] = OrderedDict()
+        self._references: OrderedDict[str, Scored] = OrderedDict()
         own = self.__dict__  # of this instance: what its options ask for
         if self.arena:
             own["needs"] = ("judge", "reward_model")
@@ -182,17 +185,19 @@ class RLHF(Domain):
             return self._compared(task, response)
         text = judged_text(response)
         reference = reference_of(task) if self.threshold is None else None
-        raw, base = self._raw(task, text, reference)
+        found, against = self._heard(task, text, reference)
+        raw, base = found.score, self.threshold or 0.0 if against is None else against.score
         distance = raw - base
-        metrics = {"raw": raw, "distance": distance, **surface(text)}
-        if reference is not None:
+        metrics = {"raw": raw, "distance": distance, "cut": float(found.truncated), **surface(text)}
+        if against is not None:
             metrics |= {"reference_raw": base, "win": 0.5 if distance == 0 else float(distance > 0)}
+            metrics["reference_cut"] = float(against.truncated)
         if (request := tiny.request(task.question)) is not None:
             metrics["quality"] = request.quality(text)
-        against = "its reference" if reference is not None else "the threshold"
-        note = f"score {raw:.4g}, {base:.4g} of {against}"
+        note = f"score {raw:.4g}, {base:.4g} of {'the threshold' if against is None else 'its reference'}"
         if response.answer is None:
             note += "; unfinished, and scored whole"
+        note += _cut("", found) + (_cut("the reference: ", against) if against else "")
         return Score(sigmoid(distance), reward=raw, note=note, metrics=metrics)
 
     def _compared(self, task: Task, response: Response) -> Score:
@@ -216,42 +221,49 @@ class RLHF(Domain):
     def warnings(
         self, steps: Sequence[Mapping[str, float]], now: Mapping[str, Figures], before: Mapping[str, Figures]
     ) -> Iterable[str]:
-        """Reward that goes with the surface of answers, and scores of fixed prompts that have moved: see `health.py`."""
-        from cascade_plugin_rlhf.health import correlated, drifted
+        """Reward that goes with the surface of answers, scores of fixed prompts that have moved, answers read in part: see `health.py`."""
+        from cascade_plugin_rlhf.health import correlated, cut, drifted
 
         yield from correlated(steps, self.warn_correlation)
         yield from drifted(now, before, self.warn_drift)
+        yield from cut(steps, now, self.warn_cut)
 
-    def _raw(self, task: Task, text: str, reference: str | None) -> tuple[float, float]:
-        """The score of the text, and of what it is compared with; a reference is scored once, in one request with its first text."""
-        known = self.threshold or 0.0 if reference is None else self._references.get(task.id)
+    def _heard(self, task: Task, text: str, reference: str | None) -> tuple[Scored, Scored | None]:
+        """The verdict on the text, and on its reference if there is one, which is scored once, in one request with its first text."""
+        known = None if reference is None else self._references.get(task.id)
         items: list[tuple[Any, str]] = [(task.prompt, text)]
-        if known is None:
-            items.append((task.prompt, str(reference)))
+        if reference is not None and known is None:
+            items.append((task.prompt, reference))
         found = self._asked(task, items)
-        if known is None:
+        if len(found) > 1:
             self._references[task.id] = known = found[1]
             if len(self._references) > _REMEMBERED:
                 self._references.popitem(last=False)
         return found[0], known
 
-    def _asked(self, task: Task, items: Sequence[tuple[Any, str]]) -> list[float]:
+    def _asked(self, task: Task, items: Sequence[tuple[Any, str]]) -> list[Scored]:
         from cascade_plugin_rlhf.verdict import Scored
 
         if self._client is None:
             raise ResourceError("domain 'rlhf' was not opened: no reward model is known")
-        scores: list[float] = []
+        found: list[Scored] = []
         for place, verdict in enumerate(self._client.scores(items)):
             if not isinstance(verdict, Scored):
                 what = f"task {task.id}: {'the reference' if place else 'the response'} has no score: {verdict.reason}"
                 raise TaskError(what) if place else ResourceError(what)
-            scores.append(verdict.score)
-        return scores
+            found.append(verdict)
+        return found
 
     def rewards(self, group: Group, batch: BatchStats) -> Sequence[float]:
         """The raw scores; with `sigmoid_z` the sigmoid of each one's z-score over all judged responses of the group."""
         raw = [score.trained for score in group.scores]
         return raw if self.reward == "raw" else [sigmoid(z) for z in z_scores(raw)]
+
+
+def _cut(whose: str, found: Scored) -> str:
+    """What a note says of a text that the reward model did not read whole; `""` where it did."""
+    size = "its tokens" if found.tokens is None else f"its {found.tokens} tokens"
+    return f"; {whose}cut, the reward model read only the end of {size}" if found.truncated else ""
 
 
 def _listed(sources: str | Sequence[str]) -> list[str]:

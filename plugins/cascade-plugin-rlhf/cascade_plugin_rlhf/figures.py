@@ -54,7 +54,8 @@ class WinRate(Benchmark):
 
     def summarise(self, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Estimate]:
         """`avg@k` of the value first; `win_rate` against the references, ties half; the mean `score`, `reference_score` and, of the generator,
-        hidden `quality`; the correlation of score with length and formatting.
+        hidden `quality`; the shares `cut` and `reference_cut` of texts that were too long for the reward model; the correlation of score with
+        length and formatting.
 
         The errors are those of a mean over tasks, so that the 95 % interval is the normal one, ± 1.96 of them. The prompts and references
         are the same after every stage: what moves in `score` is the policy, what moves in `reference_score` is the reward model.
@@ -62,6 +63,7 @@ class WinRate(Benchmark):
         found = {name: one for name, one in summarise(rows).items() if name.startswith("avg@")}
         judged = [row for row in rows if not row["score"].get("error")]
         named = {"win": "win_rate", "raw": "score", "reference_raw": "reference_score", "quality": "quality"}
+        named |= {"cut": "cut", "reference_cut": "reference_cut"}
         for metric, name in named.items():
             if values := _by_task(judged, metric):
                 found[name] = mean([math.fsum(one) / len(one) for one in values.values()])

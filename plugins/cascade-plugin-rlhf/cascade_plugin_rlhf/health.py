@@ -6,6 +6,8 @@
   of the scores. (It is meant to rise where the domain is trained.)
 - The mean score of the references to these prompts, which are fixed texts, has moved by that level, up or down: the reward model is
   another, or is served otherwise.
+- The share of answers, or of references, that were too long for the reward model and lost their beginning reaches a level: over the stage's last
+  quarter of steps, or in a benchmark.
 
 Scores have no unit, so that a level in standard deviations is the only one that fits every reward model. A warning stops nothing.
 """
@@ -23,7 +25,7 @@ _LEAST_STEPS = 3
 
 def correlated(steps: Sequence[Mapping[str, float]], level: float) -> Iterator[str]:
     """A line for each surface that the reward went with, over the last quarter of the steps and at least three."""
-    last = steps[-max(_LEAST_STEPS, len(steps) // 4) :]
+    last = _last(steps)
     for name in sorted({name for step in last for name in step if name.startswith(_PREFIX)}):
         found = [step[name] for step in last if name in step]
         mean = math.fsum(found) / len(found)
@@ -52,6 +54,23 @@ def drifted(now: Mapping[str, Figures], before: Mapping[str, Figures], level: fl
                     f"{what} benchmark {name!r} score {new.value:.3g}, and scored {old.value:.3g} after the stage before: more than"
                     f" {level:g} standard deviations of {spread:.3g} (warn_drift)"
                 )
+
+
+def cut(steps: Sequence[Mapping[str, float]], now: Mapping[str, Figures], level: float) -> Iterator[str]:
+    """A line for the steps, and one for each benchmark, where so many texts were too long for the reward model; one step is enough."""
+    cure = f"let it read more tokens, or shorten prompts and answers (warn_cut is {level:g})"
+    found = [step["metric/cut"] for step in _last(steps) if "metric/cut" in step]
+    if found and (share := math.fsum(found) / len(found)) >= level:
+        yield f"the reward model read only the end of {share:.1%} of answers, mean of the last {len(found)} steps: {cure}"
+    for name in sorted(now):
+        for figure, what in (("cut", "answers to"), ("reference_cut", "the references of")):
+            if figure in now[name] and (share := now[name][figure].value) >= level:
+                yield f"the reward model read only the end of {share:.1%} of {what} benchmark {name!r}: {cure}"
+
+
+def _last(steps: Sequence[Mapping[str, float]]) -> Sequence[Mapping[str, float]]:
+    """The last quarter, and three at least."""
+    return steps[-max(_LEAST_STEPS, len(steps) // 4) :]
 
 
 def _deviation(estimate: Estimate) -> float:

@@ -20,7 +20,7 @@ class RewardModelError(ResourceError):
 
 @dataclass(frozen=True)
 class Scored:
-    """A finite score; how many tokens were scored, `None` where nobody says, and whether more had been given than the model reads."""
+    """A finite score; how many tokens there were, `None` where nobody says, and whether they were more than the model reads, and cut."""
 
     score: float
     tokens: int | None = None

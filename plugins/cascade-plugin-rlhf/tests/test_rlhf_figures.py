@@ -51,6 +51,12 @@ def test_the_correlation_over_tasks_is_that_of_the_distance_to_their_references(
     assert WinRate("test").summarise(rows)["length_correlation"].value == -1.0
 
 
+def test_what_the_reward_model_cut_is_a_share_of_the_benchmark():
+    rows = [row("a", 0.9, raw=1.0, cut=1.0, reference_cut=0.0), row("b", 0.1, raw=1.0, cut=0.0, reference_cut=0.0)]
+    found = WinRate("test").summarise(rows)
+    assert (found["cut"].value, found["cut"].n, found["reference_cut"].value) == (0.5, 2, 0.0)
+
+
 def test_pairs_have_an_accuracy_and_one_by_subset():
     rows = [row("a", 1.0, "x"), row("b", 0.0, "x"), row("c", 1.0, "y"), row("d", 0.5, "y")]
     found = {name: one.value for name, one in Pairs("pairs").summarise(rows).items()}
@@ -132,3 +138,24 @@ def figures(score, reference, spread=1.0):
 )
 def test_scores_of_fixed_prompts_that_fall_and_references_that_move_are_warned_of(now, before, lines):
     assert len(list(RLHF().warnings([], now, before))) == lines
+
+
+def share(cut, reference_cut):
+    return {"test": {"cut": Estimate(cut, 0.01, 100), "reference_cut": Estimate(reference_cut, 0.01, 100)}}
+
+
+@pytest.mark.parametrize(
+    ("told", "now", "lines"),
+    [
+        ([0.0, 0.04], share(0.04, 0.04), []),
+        ([0.0, 0.0, 0.0, 0.05, 0.05, 0.05], {}, ["5.0% of answers, mean of the last 3 steps"]),
+        ([1.0, 1.0, 1.0, 0.0, 0.0, 0.0], {}, []),
+        ([0.5], {}, ["50.0% of answers, mean of the last 1 steps"]),
+        ([], share(0.05, 0.0), ["5.0% of answers to benchmark 'test'"]),
+        ([], share(0.0, 0.3), ["30.0% of the references of benchmark 'test'"]),
+    ],
+)
+def test_texts_that_the_reward_model_reads_in_part_are_warned_of_from_the_level_on(told, now, lines):
+    found = list(RLHF().warnings([{"metric/cut": one} for one in told], now, {}))
+    assert [what in line for what, line in zip(lines, found, strict=True)] == [True] * len(lines)
+    assert list(RLHF(warn_cut=0.9).warnings([{"metric/cut": one} for one in told], now, {})) == []

@@ -23,7 +23,7 @@ class Client:
         for one in found:
             if isinstance(one, Exception):
                 raise one
-        return [one if isinstance(one, Unjudged) else Scored(one) for one in found]
+        return [one if isinstance(one, Unjudged | Scored) else Scored(one) for one in found]
 
     def close(self):
         self.table = {}
@@ -79,6 +79,24 @@ def test_an_unfinished_thought_is_scored_whole_and_says_so():
     one = domain({"<think>so 4": -2.0, "4.": 2.0})
     score = one.score(TASK, Response("so 4", "<think>", "think", True))
     assert score.reward == -2.0 and "unfinished" in score.note
+
+
+def test_what_the_reward_model_cut_stands_in_the_verdict():
+    one = domain({"four": Scored(3.0, 700, True), "five": 1.0, "4.": 2.0})
+    score = one.score(TASK, Response("four"))
+    assert score.note == "score 3, 2 of its reference; cut, the reward model read only the end of its 700 tokens"
+    assert (score.metrics["cut"], score.metrics["reference_cut"]) == (1.0, 0.0)
+    whole = one.score(TASK, Response("five"))
+    assert "cut" not in whole.note and whole.metrics["cut"] == 0.0
+
+
+def test_a_reference_that_was_cut_stands_in_every_verdict_beside_it():
+    one = domain({"four": 3.0, "five": 1.0, "4.": Scored(2.0, None, True)})
+    for text in ("four", "five"):
+        score = one.score(TASK, Response(text))
+        assert score.note.endswith("; the reference: cut, the reward model read only the end of its tokens")
+        assert (score.metrics["cut"], score.metrics["reference_cut"]) == (0.0, 1.0)
+    assert "reference_cut" not in domain({"four": 3.0}).score(Task("b", "2 and 2?"), Response("four")).metrics
 
 
 @pytest.mark.parametrize("trouble", [Unjudged("the score is nan"), RewardModelError("gone")])
@@ -144,6 +162,8 @@ def test_a_judge_is_needed_only_where_there_is_something_to_judge():
         {"warn_correlation": 0.0},
         {"warn_correlation": 1.5},
         {"warn_drift": 0.0},
+        {"warn_cut": 0.0},
+        {"warn_cut": 1.5},
         {"arena_answers": "a.jsonl"},
         {"eval_data": {"arena": "a.jsonl"}},
     ],
