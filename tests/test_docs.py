@@ -66,7 +66,7 @@ def test_an_example_is_accepted(path: Path) -> None:
 
 @pytest.mark.parametrize(("path", "text"), blocks("sh", "console", "bash"))
 def test_a_command_in_a_document_exists_with_its_options(path: Path, text: str) -> None:
-    for line in text.splitlines():
+    for line in text.replace("\\\n", " ").splitlines():
         words = shlex.split(line.removeprefix("$ "), comments=True)
         if words[:1] == ["cascade"]:
             assert_command(words[1:])

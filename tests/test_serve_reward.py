@@ -66,6 +66,15 @@ def test_a_task_may_be_named_alone_or_be_a_whole_row(math):
     assert (status, told["field"]) == (422, "body.labels[0].prompt")
 
 
+def test_keys_of_a_label_that_are_null_are_those_that_other_labels_of_the_data_set_have(math):
+    """As OpenRLHF sends them of a Parquet file, whose columns have one type."""
+    none = dict.fromkeys(("domain", "id", "answer", "any_of", "mode", "meta"))
+    for label in ({"answer": "42"}, {"any_of": ["41", "42"]}, {"domain": "math", "id": "m1"}, {"id": "m1"}):
+        assert asked(math, {**none, **label}, "\\boxed{42}", "6*7?")[1]["rewards"] == [1.0]
+    status, told = asked(math, none, "x")
+    assert (status, told["field"]) == (422, "body.labels[0]")
+
+
 def test_a_query_that_does_not_begin_with_its_prompt_is_no_zero(math):
     _, told = asked(math, "5", "", query="…3?\\boxed{5}")
     assert told["rewards"] == told["scores"] == [None]

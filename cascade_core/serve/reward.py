@@ -6,8 +6,9 @@ it, cannot be judged.
 
 A label says which task it is: `{"domain": …, "id": …}` of a prompts file, a whole row, or, where the service has one domain, the answer
 itself (text, number, list) or an object with `answer`. `any_of` in place of `answer` is a list of answers, the best verdict counts. An
-object may come as JSON text. A sample that could not be judged has its `errors`, and `null` as reward and score unless the service was
-told another number: a client that knows no other shape may need one, and then it is its user who said what that is worth.
+object may come as JSON text; keys of it that are null count as absent, since all objects in a column of a Parquet file have the same
+keys. A sample that could not be judged has its `errors`, and `null` as reward and score unless the service was told another number: a
+client that knows no other shape may need one, and then it is its user who said what that is worth.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def _labelled(label: Any, prompt: str, where: str, domains: Collection[str]) -> 
     label = _opened(label, where)
     if label is None or isinstance(label, bool):
         raise wrong(where, label, "a text, a number, a list or an object")
-    row: Row = dict(label) if isinstance(label, Mapping) else {"answer": label}
+    given = label if isinstance(label, Mapping) else {"answer": label}
+    row: Row = {key: value for key, value in given.items() if value is not None}
     if len(domains) != 1 and "domain" not in row:
         raise wrong(where, label, f"an object with a domain, one of {', '.join(sorted(domains))}")
     if "any_of" in row:
