@@ -63,6 +63,11 @@ def test_a_program_reads_its_input_and_says_what_it_says(go: Run) -> None:
     assert (result["stdout"], result["stderr"]) == (b"42 a b\n", b"why\n")
 
 
+def test_a_program_may_open_its_standard_streams_by_name(go: Run) -> None:
+    result = go("cat /dev/stdin > /dev/stdout; echo why > /dev/stderr", given={"stdin": b"41\n"})
+    assert (result["verdict"], result["stdout"], result["stderr"]) == ("ok", b"41\n", b"why\n")
+
+
 def test_an_empty_input_is_at_its_end(go: Run) -> None:
     assert go("read x || echo end")["stdout"] == b"end\n"
 

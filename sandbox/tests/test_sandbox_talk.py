@@ -77,6 +77,13 @@ def test_question_and_answer(client: socket.socket) -> None:
     assert talk.heard == b"hello x\n2\n11\n101\nbye\n" and talk.ended
 
 
+def test_what_arrives_can_be_read_from_a_name(client: socket.socket) -> None:
+    talk = Talk(client, b"read x < /dev/stdin; echo $x > /dev/stdout")
+    talk.send("data", b"41\n")
+    talk.send("eof")
+    assert talk.finish()["verdict"] == "ok" and talk.heard == b"41\n"
+
+
 def test_much_more_than_any_buffer_goes_both_ways(client: socket.socket) -> None:
     data = os.urandom(5 << 20)
     talk = Talk(client, b"cat", output_bytes=8 << 20)

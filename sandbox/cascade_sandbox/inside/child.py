@@ -19,6 +19,9 @@ from .confine import enter
 NOT_STARTED = 125
 """Exit status of a child that never became the program."""
 
+READABLE, WRITABLE = 0o604, 0o602
+"""Modes of pipes, which are the supervisor's: a program of another user may open `/dev/stdin` and `/dev/stdout` by name, too."""
+
 PATH = "/usr/local/bin:/usr/bin:/bin"
 SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -117,6 +120,7 @@ def _open_pipes(given: Optional[bytes], inner: list[int], outer: list[int]) -> N
         both = os.pipe()
         inner.append(both[0])
         outer.append(both[1])
+        os.fchmod(both[0], READABLE)
     else:
         inner.append(_input(given))
         outer.append(-1)
@@ -124,6 +128,8 @@ def _open_pipes(given: Optional[bytes], inner: list[int], outer: list[int]) -> N
         both = os.pipe()
         outer.append(both[0])
         inner.append(both[1])
+    for fd in inner[1:3]:
+        os.fchmod(fd, WRITABLE)
     for fd in outer:
         if fd >= 0:
             os.set_blocking(fd, False)
