@@ -71,7 +71,9 @@ class Examination:
         """The status and the reason."""
         sys.modules["__main__"], sys.modules["solution"] = self._module, self._stand_in_module()
         sys.argv = [TEST]
-        failures = _failures_of_unittest() if "unittest" in set(_names_in(self._code)) else []
+        named = set(_names_in(self._code))
+        self._solution.names_stop = "StopIteration" in named
+        failures = _failures_of_unittest() if "unittest" in named else []
         status, note = self._ended(self._test)
         if status == PASSED and not self._solution.asked:
             status, note = self._ended(self._what_is_defined)

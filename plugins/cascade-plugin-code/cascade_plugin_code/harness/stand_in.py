@@ -1,9 +1,10 @@
 """What test code sees of the solution: functions that forward each call, and objects that stay where they are.
 
 An exception of the solution arrives as the nearest class that the test code knows: a stand-in for one of the solution's own, or a built-in
-one that is an `Exception`, never one that would end this process. A
-solution that has ended raises `Died`, then and at every later call. An argument that is no plain value cannot be handed over, which
-is the test code's fault and noted as such, whatever the test code catches.
+one that is an `Exception`, never one that would end this process. `StopIteration` ends loops of the test code's own without a word,
+`all(map(…))` for one, so a call raises `RuntimeError` for it, as a generator does, unless the test code names it. A solution that has
+ended raises `Died`, then and at every later call. An argument that is no plain value cannot be handed over, which is the test code's
+fault and noted as such, whatever the test code catches.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from cascade_plugin_code.harness.typed import Unplain
 
 INTERRUPTED = "the solution broke into the conversation"
 SOLUTION_ENDED = "the solution ended before the tests did"
+MOST_BASES = 20
+"""Bases of an exception class that get stand-ins of their own; the solution may have any number, and name them in a circle."""
 _FORWARDED = ("__len__", "__getitem__", "__iter__", "__next__", "__str__", "__call__")
 
 
@@ -32,6 +35,7 @@ class Solution:
         self.asked = 0
         self.died = ""
         self.broken = ""
+        self.names_stop = False
         self._gave_objects = False
         self.raised: list[BaseException] = []
         self._classes: dict[str, type[Exception]] = {}
@@ -62,7 +66,7 @@ class Solution:
         """Sets an attribute of a remote object."""
         self._ask({"set": name, "to": self._argument(value), "of": of})
 
-    def exception(self, name: str) -> type[Exception] | None:
+    def exception(self, name: str, depth: int = 0) -> type[Exception] | None:
         """A class that stands for an exception class of the solution; `None` where the name is not that of one.
 
         Only names that say so count, `EmptyStack` does not: a function under test that is an exception class would else be a
@@ -73,7 +77,8 @@ class Solution:
             return None
         if name not in self._classes:
             known = next((base for base in bases if base in self.names and base != name), "")
-            parent = (self.exception(known) if known else None) or next(iter(_built_ins(bases)), Exception)
+            own = self.exception(known, depth + 1) if known and depth < MOST_BASES else None
+            parent = own or next(iter(_built_ins(bases)), Exception)
             self._classes[name] = type(name, (parent,), {})
         return self._classes[name]
 
@@ -95,7 +100,10 @@ class Solution:
             self._die(SOLUTION_ENDED)
         answer = self._receive()
         if "kinds" in answer:
-            raise self._error(answer)
+            error = self._error(answer)
+            if isinstance(error, StopIteration) and request.get("call") != "__next__" and not self.names_stop:
+                raise RuntimeError("the solution raised StopIteration")
+            raise error
         if "object" not in answer:
             return answer["value"]
         self._gave_objects = True
