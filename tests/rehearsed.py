@@ -7,7 +7,8 @@ from cascade_core.settings import InitModel, InitTokenizer
 
 DOMAIN = """
     from dataclasses import dataclass
-    from cascade_core import Domain, Resource, Score, Secret, Task, hookimpl
+    from pathlib import Path
+    from cascade_core import Benchmark, Domain, Pair, Resource, Score, Secret, Task, hookimpl
 
     @dataclass
     class Sums(Domain):
@@ -18,7 +19,16 @@ DOMAIN = """
         token: Secret | None = None
 
         def __post_init__(self):
-            if self.fault == "resource": self.needs = ("counter",)
+            if self.fault in ("resource", "waits"): self.needs = ("counter",)
+
+        def open(self, resources):
+            if self.fault == "waits": assert Path(resources["counter"], "config.json").is_file()
+
+        def pairs(self, split, seed):
+            for task in self.tasks(split, seed): yield Pair(task, str(task.answer), str(task.answer + 1))
+
+        def benchmarks(self):
+            return Benchmark("test"), *([Benchmark("pairs", of="reward_model")] if self.fault == "waits" else [])
 
         def tasks(self, split, seed):
             for n in range(40):
@@ -42,11 +52,23 @@ DOMAIN = """
         def stop(self): pass
         def alive(self): return False
 
+    @dataclass
+    class Kept(Resource):
+        name, provides = "kept", "counter"
+        model: str
+        device: str = "auto"
+        is_broken: bool = False
+        def start(self):
+            if self.is_broken: raise RuntimeError(f"{self.model} cannot count")
+            return self.model
+        def stop(self): pass
+        def describe(self): return {"device": self.device}
+
     @hookimpl
     def cascade_domains(): return [Sums]
 
     @hookimpl
-    def cascade_resources(): return [Broken]
+    def cascade_resources(): return [Broken, Kept]
 """
 
 SPEC = """

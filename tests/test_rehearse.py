@@ -196,6 +196,56 @@ def test_a_stage_that_fails_keeps_no_later_one_from_being_tried(place):
     assert len(list((place / "trial" / "stages").iterdir())) == 2
 
 
+WAITING = SPEC.replace("{sums: {}}", "{sums: {fault: waits}}").replace(
+    "stages:\n",
+    "resources: {counter: {kept: {model: 'stage:rm', device: 'cuda:0'}}}\n"
+    "stages:\n  - {name: rm, kind: reward_model, domains: sums, steps: 9, batch_size: 16}\n",
+)
+
+
+@pytest.mark.slow
+def test_what_is_made_of_a_stage_is_started_after_it_and_what_needs_it_is_judged_from_then_on(place):
+    done = rehearse(place, "--json", "--steps", "1", "--tasks", "3", spec=WAITING.replace("workers: 1", "workers: ray"))
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["mistakes"]) == (0, []), done.output
+    assert [(one["stage"], one["kind"], one["done"]) for one in told["stages"]] == [
+        ("rm", "reward_model", 1),
+        ("rl", "rl", 1),
+    ]
+    assert (told["domains"][0]["right"], told["domains"][0]["failed"]) == (3, 0)
+    assert [(one["benchmark"], one["scored"]) for one in told["benchmarks"]] == [("sums/pairs", 4), ("sums/test", 4)]
+    said = done.stderr.splitlines()
+    assert "domain sums: judged later, what provides 'counter' is made of stage 'rm'" in said
+    judged = next(place for place, line in enumerate(said) if line.startswith("domain sums: 3 of 3 references"))
+    assert said[judged - 1].startswith("stage rm (reward_model, trl): 1 of 1 steps")
+    whole = {one["setting"]: (one["before"], one["after"]) for one in told["replaced"] if not one["stage"]}
+    assert whole["resources.counter.kept.device"] == ("cuda:0", "cpu")
+    assert whole["scoring.workers"] == ({"ray": {}}, os.cpu_count())
+    assert f'  scoring.workers {{"ray": {{}}}} -> {os.cpu_count()}: this machine judges, no cluster' in said
+
+
+@pytest.mark.slow
+def test_what_needs_a_resource_that_was_never_made_is_left_out_and_said(place):
+    spec = WAITING.replace("device: 'cuda:0'", "is_broken: true")
+    done = rehearse(place, "--json", "--steps", "1", "--tasks", "3", spec=spec)
+    told = json.loads(done.stdout)
+    (mistake,) = [one["what"] for one in told["mistakes"]]
+    assert done.exit_code == 1 and re.search(
+        r"what provides 'counter' .* cannot be started: .*/checkpoint cannot count", mistake
+    )
+    assert [one["stage"] for one in told["stages"]] == ["rm"] and told["domains"] == []
+    assert "stage 'rl' was not tried: what provides 'counter' is made of stage 'rm', and there is none" in told["notes"]
+    assert [one["benchmark"] for one in told["benchmarks"]] == ["sums/pairs"]
+
+
+def test_a_quick_rehearsal_says_what_it_leaves_to_a_whole_one(place):
+    done = rehearse(place, "--quick", spec=WAITING)
+    assert (
+        done.exit_code == 0
+        and "domain sums: judged later, what provides 'counter' is made of stage 'rm'" in done.output
+    )
+
+
 @pytest.mark.drill
 def test_ctrl_c_ends_it_with_one_line_and_leaves_nothing(place, tmp_path):
     (place / "spec.yaml").write_text(SPEC)

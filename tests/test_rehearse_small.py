@@ -161,6 +161,18 @@ def test_a_model_that_the_run_makes_is_made_smaller_with_its_own_tokenizer(tmp_p
     assert len(load_tokenizer(tmp_path / "tiny")("hello")["input_ids"]) == 1
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 16), st.integers(1, 40))
+def test_the_heads_of_a_model_that_the_run_makes_are_those_that_every_engine_has(tmp_path_factory, heads, each):
+    init = {"hidden_size": 2 * heads * each, "layers": 1, "heads": heads, "context": 99, "tokenizer": {"phrases": []}}
+    folder = tmp_path_factory.mktemp("tiny")
+    tiny.make(Model(init=init), 1, folder)
+    config = json.loads((folder / "config.json").read_text())
+    size, rest = divmod(config["hidden_size"], config["num_attention_heads"])
+    assert (size in (32, 64, 96, 128), rest) == (True, 0)
+    assert config["hidden_size"] <= 128 and config["num_attention_heads"] <= heads
+
+
 def test_a_model_that_is_nowhere_is_refused(tmp_path):
     with pytest.raises(SpecError, match=r"model\.path '/nowhere/at/all' is no folder that exists"):
         tiny.source(Model(path="/nowhere/at/all"))

@@ -15,11 +15,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cascade_core import evaluate, prompts, provision
+from cascade_core import evaluate, pairs, prompts, provision
 from cascade_core.composition import measured, named
 from cascade_core.domain import Domain
 from cascade_core.errors import CascadeError, PluginError, SpecError
 from cascade_core.plugins import Registry
+from cascade_core.prepare import has_reward_model
 from cascade_core.rehearsal.findings import Mistake
 from cascade_core.rows import Row
 from cascade_core.secret import secrets
@@ -40,6 +41,7 @@ class Looked:
     domains: dict[str, Domain] = field(default_factory=dict)
     rows: dict[str, list[Row]] = field(default_factory=dict)
     exams: list[evaluate.Exam] = field(default_factory=list)
+    pair_exams: list[pairs.PairExam] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
 
     def add(self, phase: str, cause: object, before: str = "") -> None:
@@ -48,6 +50,11 @@ class Looked:
         for line in lines:
             if not any(_bare(line) in known.what for known in self.mistakes):
                 self.mistakes.append(Mistake(phase, before + line))
+
+    @property
+    def held_out(self) -> frozenset[str]:
+        """Prompts that are measured, and so not trained on."""
+        return evaluate.held_out([*self.exams, *self.pair_exams])
 
     def seed(self, stage: Stage) -> int:
         """The seed of a stage."""
@@ -119,7 +126,8 @@ def _secrets(seen: Looked) -> Iterator[str]:
             owners.append((f"tracker {name!r}", seen.found.build_tracker(name, options)))
     with suppress(CascadeError):
         for one in provision.chosen(seen.domains.values(), seen.spec.resources, seen.found).values():
-            owners += [(f"resource {one.name!r}", provision.build(one, seen.found))] if one.name else []
+            with suppress(CascadeError):
+                owners += [(f"resource {one.name!r}", provision.build(one, seen.found))] if one.name else []
     for who, owner in owners:
         for secret in secrets(owner):
             try:
@@ -136,9 +144,11 @@ def _data(seen: Looked) -> None:
             continue
         try:
             seen.exams += evaluate.exams({name: domain}, _own(seen.spec, name, domain))
+            if has_reward_model(seen.spec):
+                seen.pair_exams += pairs.exams({name: domain}, _own(seen.spec, name, domain))
         except Exception as cause:  # noqa: BLE001 - a stranger's loader
             seen.add("data", _told(cause), f"domain {name!r}: its benchmarks cannot be loaded: ")
-    held_out = evaluate.held_out(seen.exams)
+    held_out = seen.held_out
     for stage in seen.spec.stages:
         for name in [name for name in stage.domains if name in seen.domains]:
             part = stage.model_copy(update={"domains": {name: 1.0}})

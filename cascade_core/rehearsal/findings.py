@@ -21,7 +21,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Replaced:
-    """A setting that was tried with another value than the spec gives it; a flag that was left out became `None`."""
+    """A setting that was tried with another value than the spec gives it; what was left out became `None`. Of the whole spec, `stage` is `""`."""
 
     stage: str
     setting: str
@@ -30,7 +30,8 @@ class Replaced:
     reason: str
 
     def __str__(self) -> str:
-        return f"stage {self.stage}: {self.setting} {_short(self.before)} -> {_short(self.after)}: {self.reason}"
+        where = f"stage {self.stage}: " if self.stage else ""
+        return f"{where}{self.setting} {_short(self.before)} -> {_short(self.after)}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -135,4 +136,4 @@ def _short(value: Any) -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds:.2g} s" if seconds >= 1 else f"{seconds * 1000:.2g} ms"
+    return f"{seconds:.2g} s" if seconds >= 0.1 else f"{seconds * 1000:.2g} ms"

@@ -2,7 +2,7 @@
 
 Three phases, each begun only where the one before found nothing wrong, since what is wrong would be met again, slowly: everything that
 can be seen (`checks.py`, `reading.py`), in seconds; references and worthless answers judged, with the run's resources
-(`verdicts.py`); a few steps of every stage, for real (`stages.py`). The folder of the run is never touched: a rehearsal has
+(`verdicts.py`); a few steps of every stage, for real (`stages.py`), and of what they make the resources that wait for it (`waited.py`). The folder of the run is never touched: a rehearsal has
 its own, which is removed if nothing was wrong.
 """
 
@@ -20,15 +20,17 @@ from cascade_core.composition import named
 from cascade_core.errors import CascadeError, SpecError, UsageError
 from cascade_core.plugins import Registry, registry
 from cascade_core.rehearsal import tiny
+from cascade_core.rehearsal.bench import Bench
 from cascade_core.rehearsal.checks import Looked, look
-from cascade_core.rehearsal.findings import Lengths, Rehearsal
+from cascade_core.rehearsal.findings import Lengths, Rehearsal, Replaced
 from cascade_core.rehearsal.reading import read
 from cascade_core.rehearsal.shrink import shrunk
 from cascade_core.rehearsal.stages import Stages
-from cascade_core.rehearsal.verdicts import Advance, answers, judge
-from cascade_core.scoring import Scorer
+from cascade_core.rehearsal.verdicts import Advance, answers
+from cascade_core.rehearsal.waited import Waited
 from cascade_core.settings import Engine, Spec
 from cascade_core.trainers import openrlhf_engine
+from cascade_core.waiting import stages_of
 
 Bar = Callable[[str, int], AbstractContextManager[Advance]]
 
@@ -122,36 +124,44 @@ class _Trial:
         if seen.mistakes:
             return self._result(seen)
         self.say("spec, data, model and places: nothing wrong")
+        small, replaced = shrunk(self.spec, self.folder / "model", python, self.plan.steps, seen.found)
         with ExitStack() as stack:
             try:
-                chosen = provision.chosen(seen.domains.values(), self.spec.resources, seen.found)
-                running = stack.enter_context(provision.running(chosen.values(), seen.found))
+                chosen = provision.chosen(seen.domains.values(), small.resources, seen.found)
+                now = [one for one in chosen.values() if not stages_of(one)]
+                later = len(now) < len(chosen)
+                running = stack.enter_context(provision.running(now, seen.found, later=later))
             except CascadeError as cause:
                 seen.add("verdicts", f"{cause}; `cascade doctor` says what is missing")
                 return self._result(seen)
-            return self._judged(seen, python, running, stack)
+            waited = Waited(small, seen.domains, chosen, running, seen.found)
+            refs = {name: seen.found.reference(name, options) for name, options in named(small).items()}
+            with Bench(seen, refs, small, running, waited) as bench:
+                return self._judged(bench, replaced)
 
-    def _judged(self, seen: Looked, python: str | None, running: provision.Running, stack: ExitStack) -> Rehearsal:
-        small, replaced = shrunk(self.spec, self.folder / "model", python, self.plan.steps, seen.found)
-        refs = {name: seen.found.reference(name, options) for name, options in named(small).items()}
-        scorer = stack.enter_context(Scorer(refs, small.scoring, running.addresses))
-        rows = answers(seen, self.plan.tasks)
-        with self.bar("judging", sum(map(len, rows.values()))) as advance:
-            domains = judge(seen, rows, scorer, advance)
-        for domain in domains:
-            self.say(str(domain))
+    def _judged(self, bench: Bench, replaced: list[Replaced]) -> Rehearsal:
+        seen = bench.seen
+        bench.rows = answers(seen, self.plan.tasks)
+        with self.bar("judging", bench.left) as advance:
+            for domain in bench.judge(advance):
+                self.say(str(domain))
+        for name in bench.waited.domains:
+            self.say(f"domain {name}: judged later, {bench.waited.why(name)}")
         if seen.mistakes or self.plan.is_quick:
-            return self._result(seen, domains=domains)
+            return self._result(seen, domains=bench.tried)
         for one in replaced:
             self.say(f"  {one}")
-        stages = Stages(seen, small, self.folder / "model", self.folder, scorer, self.say)
+        stages = Stages(bench, self.folder / "model", self.folder, self.say)
         tried = list(stages.train(self.lengths))
-        measured = list(stages.measure())
+        measured = [*stages.pairs, *stages.measure()]
         try:
-            running.check()
+            bench.running.check()
         except CascadeError as cause:
             seen.add("stages", cause)
-        return self._result(seen, replaced=replaced, domains=domains, stages=tried, benchmarks=measured, is_whole=True)
+        self.notes += stages.notes
+        return self._result(
+            seen, replaced=replaced, domains=bench.tried, stages=tried, benchmarks=measured, is_whole=True
+        )
 
     def _result(self, seen: Looked, **more: object) -> Rehearsal:
         kept = str(self.folder) if self.plan.folder is not None or (seen.mistakes and more.get("is_whole")) else ""

@@ -60,10 +60,11 @@ def shrunk(spec: Spec, model: Path, python: str | None, steps: int, found: Regis
     }
     data["engine"] = {"cpu": True, "stall_seconds": min(spec.engine.stall_seconds, STALL)}
     data["engine"] |= {"python": python} if python else {}
-    data["scoring"] = _scoring(spec)
+    data["scoring"], replaced = _scoring(spec)
+    data["resources"], own = _on_cpu(data.get("resources", {}), ("resources",))
     data["evaluation"] = {key: value for key, value in data.get("evaluation", {}).items() if key not in _VLLM}
     small = Spec.model_validate(data)
-    replaced = [one for stage in made for one in stage.replaced]
+    replaced += [*own, *(one for stage in made for one in stage.replaced)]
     for before, after in zip(spec.stages, small.stages, strict=True):
         trainer = found.trainer(before.trainer or spec.trainer)
         flags = trainer_of(trainer, spec.engine).settings(before)
@@ -71,14 +72,34 @@ def shrunk(spec: Spec, model: Path, python: str | None, steps: int, found: Regis
     return small, replaced
 
 
-def _scoring(spec: Spec) -> dict[str, Any]:
+def _scoring(spec: Spec) -> tuple[dict[str, Any], list[Replaced]]:
     """The spec's limits, with no more processes than this machine has cores, and none elsewhere."""
     given = spec.scoring.model_dump(mode="json", exclude_unset=True)
+    replaced = []
     cores = os.cpu_count() or 1
     for name, most in (("workers", cores), ("concurrency", 2 * cores)):
-        if name in given and not (isinstance(given[name], int) and given[name] <= most):
+        before = given.get(name, 0)
+        if not (isinstance(before, int) and before <= most):
             given[name] = most
-    return given
+            reason = f"this machine has {cores} cores" if isinstance(before, int) else "this machine judges, no cluster"
+            replaced.append(Replaced("", f"scoring.{name}", before, most, reason))
+    return given, replaced
+
+
+def _on_cpu(options: Any, where: tuple[str, ...]) -> tuple[Any, list[Replaced]]:
+    """The options of resources, with no GPU named as their `device`."""
+    if not isinstance(options, Mapping):
+        return options, []
+    made, replaced = {}, []
+    for name, value in options.items():
+        inside = (*where, str(name))
+        if name == "device" and isinstance(value, str) and value.startswith("cuda"):
+            made[name] = "cpu"
+            replaced.append(Replaced("", ".".join(inside), value, "cpu", "no GPU is used"))
+            continue
+        made[name], more = _on_cpu(value, inside)
+        replaced += more
+    return made, replaced
 
 
 def _flags(stage: str, trainer: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Replaced]:

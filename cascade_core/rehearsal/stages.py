@@ -14,18 +14,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from cascade_core import evaluate
+from cascade_core import evaluate, pairs
 from cascade_core import rows as rowfile
 from cascade_core.errors import CascadeError, TrainerError
 from cascade_core.evaluate import Exam
 from cascade_core.events import Events
 from cascade_core.judge import Judge
 from cascade_core.prompts import draw
-from cascade_core.rehearsal.checks import Looked
+from cascade_core.rehearsal import tiny
+from cascade_core.rehearsal.bench import Bench
 from cascade_core.rehearsal.findings import BenchmarkTried, Lengths, StageTried
 from cascade_core.rehearsal.shrink import RESPONSE
-from cascade_core.scoring import Scorer
-from cascade_core.settings import Spec, Stage
+from cascade_core.settings import Model, Stage
 from cascade_core.trainers import Job, trainer_of
 
 _TASKS, _SAMPLES = 4, 2
@@ -36,20 +36,26 @@ Say = Callable[[str], None]
 
 
 class Stages:
-    """The stages of a rehearsal in `folder`; `spec` is the small one."""
+    """The stages of a rehearsal in `folder`, of the small spec of `bench`; `notes` say what was left out."""
 
-    def __init__(self, seen: Looked, spec: Spec, model: Path, folder: Path, scorer: Scorer, say: Say) -> None:
-        self.seen, self.spec, self.folder, self.scorer, self.say = seen, spec, folder, scorer, say
+    def __init__(self, bench: Bench, model: Path, folder: Path, say: Say) -> None:
+        self.bench, self.seen, self.spec, self.folder, self.say = bench, bench.seen, bench.spec, folder, say
         self.model = model
+        self.made: dict[str, Path] = {}
+        self.notes: list[str] = []
+        self.pairs: list[BenchmarkTried] = []
         self.events = Events(folder / "events.jsonl")
 
     def train(self, lengths: Mapping[str, Lengths]) -> Iterator[StageTried]:
         """Tries every stage; mistakes go to `seen`."""
         for index, stage in enumerate(self.spec.stages, 1):
-            begin = time.monotonic()
             trainer = stage.trainer or self.spec.trainer
+            self.bench.provide(self.made, self.say)
+            if lacking := self.bench.waited.lacking(stage):
+                self.notes.append(f"stage {stage.name!r} was not tried: {lacking}, and there is none")
+                continue
             self.say(f"stage {stage.name}: trying {stage.steps} steps with {trainer}")
-            folder = self.folder / "stages" / f"{index:02d}-{stage.name}"
+            folder, begin = self.folder / "stages" / f"{index:02d}-{stage.name}", time.monotonic()
             try:
                 self._train(stage, folder)
             except Exception as cause:  # noqa: BLE001 - whatever a stranger's trainer raises; the next stage is tried
@@ -61,17 +67,47 @@ class Stages:
 
     def _train(self, stage: Stage, folder: Path) -> None:
         seed = self.seen.seed(stage)
-        held_out = evaluate.held_out(self.seen.exams)
-        rowfile.write(folder / "prompts.jsonl", draw(stage, self.seen.domains, seed, held_out))
-        judge = Judge(self.scorer, stage, seed, folder, 1.0) if stage.kind == "rl" else None
+        rowfile.write(folder / "prompts.jsonl", draw(stage, self.seen.domains, seed, self.seen.held_out))
+        judge = Judge(self.bench.scorer, stage, seed, folder, 1.0) if stage.kind == "rl" else None
         output = folder / "checkpoint"
         rows, modes = folder / "prompts.jsonl", self.spec.model.modes
-        job = Job(stage, seed, folder, self.model, output, rows, self.events, judge, modes)
+        job = Job(stage, seed, folder, self._start(stage, seed, folder), output, rows, self.events, judge, modes)
         trainer_of(self.seen.found.trainer(stage.trainer or self.spec.trainer), self.spec.engine).train(job)
         if not output.is_dir():
             raise TrainerError(f"stage {stage.name!r}: its trainer ended without writing a model; see {folder}")
-        if stage.kind != "reward_model":  # the policy goes past it
+        self.made[stage.name] = output
+        if stage.kind == "reward_model":  # the policy goes past it
+            self._read_pairs(stage, output)
+        else:
             self.model = output
+
+    def _start(self, stage: Stage, seed: int, folder: Path) -> Path:
+        """What a stage starts from: the policy so far, or, of a stage with a model of its own, that one made tiny."""
+        if stage.model is None:
+            return self.model
+        self.notes += tiny.make(Model(path=stage.model), seed, folder / "model")
+        return folder / "model"
+
+    def _read_pairs(self, stage: Stage, model: Path) -> None:
+        """A few pairs of each benchmark of reward models, read by the one that was just trained; mistakes go to `seen`."""
+        from cascade_core.reward_model import RewardReader
+
+        for exam in self.seen.pair_exams:
+            few = replace(exam, tasks=exam.tasks[:_TASKS])
+            path = self.folder / "eval" / f"{stage.name}-{exam.name}.jsonl"
+            try:
+                pairs.take(few, RewardReader(model, _TASKS), path, max_error_rate=1.0)
+                told = pairs.report(few, path, None)
+            except Exception as cause:  # noqa: BLE001 - a stranger's benchmark
+                self._wrong(exam.name, cause)
+                continue
+            counted = (told["scored"], told["failed"], tuple(told["estimates"]))
+            self.pairs.append(BenchmarkTried(exam.name, len(few.tasks), *counted))
+            self.say(str(self.pairs[-1]))
+
+    def _wrong(self, exam: str, cause: Exception) -> None:
+        what = str(cause) if isinstance(cause, CascadeError) else f"{type(cause).__name__}: {cause}"
+        self.seen.add("stages", what if exam in what else f"benchmark {exam!r}: {what}")
 
     def _tried(self, stage: Stage, folder: Path, trainer: str, seconds: float, lengths: Lengths | None) -> StageTried:
         events = self.events.read() if (self.folder / "events.jsonl").exists() else []
@@ -102,19 +138,20 @@ class Stages:
 
         sampler = None
         for exam in self.seen.exams:
+            if exam.name.partition("/")[0] in self.bench.waited.domains:
+                continue
             try:
                 sampler = sampler or LocalSampler(self.model, _TASKS * _SAMPLES, self.spec.model.modes)
                 tried = self._measure(_few(exam), sampler)
             except Exception as cause:  # noqa: BLE001 - a stranger's benchmark
-                what = str(cause) if isinstance(cause, CascadeError) else f"{type(cause).__name__}: {cause}"
-                self.seen.add("stages", what if exam.name in what else f"benchmark {exam.name!r}: {what}")
+                self._wrong(exam.name, cause)
                 continue
             self.say(str(tried))
             yield tried
 
     def _measure(self, exam: Exam, sampler: evaluate.Sampler) -> BenchmarkTried:
         path = self.folder / "eval" / f"{exam.name}.jsonl"
-        evaluate.take(exam, sampler, self.scorer, path, seed=self.spec.evaluation.seed, max_error_rate=1.0)
+        evaluate.take(exam, sampler, self.bench.scorer, path, seed=self.spec.evaluation.seed, max_error_rate=1.0)
         told = evaluate.report(exam, path, None)
         json.dumps(told, allow_nan=False)
         return BenchmarkTried(exam.name, len(exam.tasks), told["scored"], told["failed"], tuple(told["estimates"]))

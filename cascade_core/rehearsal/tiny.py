@@ -19,6 +19,7 @@ from cascade_core.settings import Model, is_path
 _FILES = (".json", ".jinja", ".model", ".tiktoken", ".txt")
 _OWN = ("config.json", "adapter_config.json")
 _WIDTH, _LAYERS, _HEADS, _LARGEST = 64, 2, 2, 200_000_000
+_HEAD, _WIDEST = 32, 128  # sizes of a head, and of a whole layer, of a model that the run makes itself
 # What the configurations of transformers call the sizes of a model; each is set where it is there.
 _SIZES = {
     "hidden_size": _WIDTH,
@@ -71,8 +72,9 @@ def make(model: Model, seed: int, folder: Path) -> list[str]:
         from cascade_core.initial import make as initial
 
         assert model.init is not None
-        width = min(model.init.hidden_size, 128)
-        heads = model.init.heads if width % (2 * model.init.heads) == 0 else 1
+        width = -(-min(model.init.hidden_size, _WIDEST) // _HEAD) * _HEAD
+        fits = [count for count in range(1, model.init.heads + 1) if width % (count * _HEAD) == 0]
+        heads = fits[-1]  # vLLM's build for CPUs has no attention for smaller heads
         small = {"hidden_size": width, "heads": heads, "layers": min(model.init.layers, _LAYERS)}
         initial(model.init.model_copy(update=small), seed, folder)
         return []
