@@ -9,7 +9,8 @@ medians of their CPU time are compared (of wall time on a GPU).
     arrival   16 items at a time in the order they came, padded to the longest of them, as `serve_rm` of OpenRLHF batches
     ours      the encoder, queue and batches of `cascade rm serve`
 
-Then a server in a process of its own answers 64 clients that ask for one item at a time, and all its memory is looked at while it answers as many items as `--requests` says.
+Then a server in a process of its own answers `--requests` requests of one item each from 64 clients, and its resident memory is looked at before them, warm as it is then, and after each
+quarter. Latency is that of all requests.
 
     python benchmarks/reward_model.py [--hidden 16] [--layers 4] [--longest 96] [--requests 100000] [--quick]
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import resource
 import statistics
@@ -36,7 +38,7 @@ from typing import Any
 import psutil
 
 OURS = "from cascade_core.cli import main; main()"
-CONTEXT, ARRIVAL, CLIENTS, IN_ONE = 512, 16, 64, 50
+CONTEXT, ARRIVAL, CLIENTS, PARTS = 512, 16, 64, 4
 CHAT = "{% for turn in messages %}<|im_start|>{{ turn['role'] }}\n{{ turn['content'] }}<|im_end|>\n{% endfor %}"
 
 
@@ -136,53 +138,58 @@ def server(folder: Path, device: str) -> Iterator[tuple[int, psutil.Process]]:
         process.wait()
 
 
-async def ask(port: int, batches: Sequence[Sequence[tuple[str, str]]], at_once: int) -> list[float]:
-    """Seconds of each request; each worker asks the next as soon as it is answered."""
-    queue, seconds = iter(batches), []
+async def ask(port: int, given: Sequence[tuple[str, str]], at_once: int) -> list[float]:
+    """Seconds of each request; each client asks the next as soon as it is answered."""
+    queue, seconds = iter(given), []
 
     async def work() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for batch in queue:
-            body = json.dumps({"items": [{"prompt": one, "response": other} for one, other in batch]}).encode()
+        for prompt, response in queue:
+            body = json.dumps({"items": [{"prompt": prompt, "response": response}]}).encode()
             head = f"POST /score HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
             began = time.perf_counter()
             writer.write(head.encode() + body)
             lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower().split("\r\n")
             length = next(int(line.partition(":")[2]) for line in lines if line.startswith("content-length:"))
             told = json.loads(await reader.readexactly(length))
-            if " 200 " not in lines[0] or len(told["scores"]) != len(batch) or None in told["scores"]:
+            if " 200 " not in lines[0] or len(told["scores"]) != 1 or told["scores"][0] is None:
                 raise SystemExit(f"{lines[0]}: {told}")
             seconds.append(time.perf_counter() - began)
         writer.close()
 
     await asyncio.gather(*(work() for _ in range(at_once)))
-    return sorted(seconds)
+    return seconds
+
+
+def resident(process: psutil.Process) -> float:
+    """MiB that a server and the processes that it has started hold."""
+    return sum(one.memory_info().rss for one in (process, *process.children(recursive=True))) / 2**20
 
 
 def load(folder: Path, longest: int, requests: int, device: str) -> dict[str, Any]:
-    """Latency of single items from 64 clients, and the server's memory over all requests, in tenths."""
+    """Latency of single items from 64 clients, and the server's memory before and after each quarter of the requests."""
+    seconds: list[float] = []
     with server(folder, device) as (port, process):
-        single = [[one] for one in items(max(640, requests // 50), longest, 1)]
-        asyncio.run(ask(port, single[:128], CLIENTS))
+        asyncio.run(ask(port, items(2 * CLIENTS, longest, 1), CLIENTS))
+        memory = [resident(process)]
         began = time.perf_counter()
-        seconds = asyncio.run(ask(port, single, CLIENTS))
-        wall = time.perf_counter() - began
-        memory = []
-        for part in range(10):
-            given = items(requests // 10, longest, 2 + part)
-            asyncio.run(ask(port, [given[first : first + IN_ONE] for first in range(0, len(given), IN_ONE)], 4))
-            memory.append(process.memory_info().rss / 2**20)
+        for part in range(PARTS):
+            seconds += asyncio.run(ask(port, items(requests // PARTS, longest, 2 + part), CLIENTS))
+            memory.append(resident(process))
+        rate = len(seconds) / (time.perf_counter() - began)
+    seconds.sort()
     p50, p99 = (1e3 * seconds[int(len(seconds) * share)] for share in (0.5, 0.99))
-    print(f"{CLIENTS} clients: p50 {p50:.1f} ms, p99 {p99:.1f} ms, {len(single) / wall:.0f} a second")
-    print(f"memory over {requests} items, by tenths: {', '.join(f'{one:.0f}' for one in memory)} MiB")
+    print(f"{CLIENTS} clients, {len(seconds)} requests: p50 {p50:.1f} ms, p99 {p99:.1f} ms, {rate:.0f} a second")
+    print(f"memory before and after each quarter: {', '.join(f'{one:.1f}' for one in memory)} MiB")
     return {
         "clients": CLIENTS,
+        "requests": len(seconds),
         "p50_ms": round(p50, 1),
         "p99_ms": round(p99, 1),
-        "clients_per_second": round(len(single) / wall),
-        "requests": requests,
+        "clients_per_second": round(rate),
         "memory_mib": [round(one, 1) for one in memory],
         "memory_ratio": round(memory[-1] / memory[1], 3),
+        "load": [round(one, 1) for one in os.getloadavg()],
     }
 
 
@@ -193,7 +200,7 @@ def main() -> None:
     parser.add_argument("--longest", type=int, default=96, help="bytes of an answer; some 30 are the template's")
     parser.add_argument("--items", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=100_000, help="items that memory is watched over")
+    parser.add_argument("--requests", type=int, default=100_000, help="of one item each, that memory is watched over")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--quick", action="store_true", help="few of everything")
     args = parser.parse_args()
