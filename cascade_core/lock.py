@@ -2,7 +2,8 @@
 
 It pins the spec, the plugins' versions and source hashes, the versions of what they depend on, the trainers' flags and the
 packages that they drive in an environment of their own, the files that the domains' options name, what provides the
-resources that they need, and the tasks of every benchmark.
+resources that they need, and the tasks of every benchmark. What a resource is found to be once it runs (the digest of a reward
+model's files, say) is added when it first starts, under `started`.
 Settings that cannot change a result (how many workers, the trackers) are left out. The starting model's fingerprint is in
 the first stage's `metrics.json`, as every stage's is.
 """
@@ -13,7 +14,7 @@ import hashlib
 import importlib.util
 import platform
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -22,12 +23,16 @@ from typing import Any
 from cascade_core.composition import named
 from cascade_core.errors import RunChanged
 from cascade_core.evaluate import Exam
-from cascade_core.folder import file_hash
+from cascade_core.folder import file_hash, load_json
 from cascade_core.pairs import PairExam
 from cascade_core.plugins import Registry
 from cascade_core.provision import Provision
+from cascade_core.rows import write_json
 from cascade_core.settings import Spec
 from cascade_core.vllm_sampling import pinned
+
+STARTED = "started"
+"""The key of a lock under which lies what resources were found to be."""
 
 # How many processes judge, how long an unjudged sample is waited for, and how many of those are borne: of no effect on
 # what is judged. Not so `evaluation.batch_size`: what a prompt is given depends on the prompts beside it.
@@ -124,13 +129,36 @@ def source_hash(package: str) -> str:
     return digest.hexdigest()
 
 
+def pin_started(path: Path, decisive: Mapping[str, Mapping[str, Any]]) -> None:
+    """Keeps in the lock at `path` what resources are, as they say once they run, or compares with what they were before.
+
+    Args:
+        decisive: of each that has been started, `Resource.decisive`.
+
+    Raises:
+        RunChanged: one is something else than when the run began.
+        RunError: the lock is damaged.
+    """
+    locked = load_json(path)
+    before = locked.get(STARTED) or {}
+    for need, facts in decisive.items():
+        if need in before:
+            _refuse(path, list(_differences(before[need], facts, f"{STARTED}.{need}")))
+    now = {need: dict(facts) for need, facts in decisive.items() if facts}
+    if set(now) - set(before):
+        write_json(path, {**locked, STARTED: {**before, **now}})
+
+
 def compare(path: Path, locked: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuses a run whose lock says something else than what is there now.
+    """Refuses a run whose lock says something else than what is there now, before anything is started.
 
     Raises:
         RunChanged: names what differs, with both values.
     """
-    differences = list(_differences(locked, now, ""))
+    _refuse(path, list(_differences({key: locked[key] for key in locked if key != STARTED}, now, "")))
+
+
+def _refuse(path: Path, differences: Sequence[str]) -> None:
     if differences:
         shown = "; ".join(differences[:4]) + (f"; and {len(differences) - 4} more" if len(differences) > 4 else "")
         raise RunChanged(

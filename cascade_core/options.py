@@ -43,9 +43,14 @@ def problems(cls: Optioned, options: Mapping[str, Any], kind: str = "domain") ->
             yield (name,), f"unknown option {name!r}{suggestion(name, allowed)}"
         else:
             yield from _converted(cls, name, value)[1]
-    for name, field in allowed.items():
-        if name not in options and field.default is MISSING and field.default_factory is MISSING:
+    for name in required(cls):
+        if name not in options:
             yield (), f"option {name!r} must be given: the {kind} has no default for it"
+
+
+def required(cls: Optioned) -> list[str]:
+    """The options that must be given."""
+    return [one.name for one in _fields(cls) if one.default is MISSING and one.default_factory is MISSING]
 
 
 def typed(cls: Optioned, options: Mapping[str, Any], kind: str = "domain") -> dict[str, Any]:

@@ -27,7 +27,7 @@ from cascade_core.domain import Domain, DomainRef
 from cascade_core.errors import CascadeError, PluginBroken, PluginNotFound, ResourceError, SpecError
 from cascade_core.nearest import hint, suggestion
 from cascade_core.offers import failure_of
-from cascade_core.options import check_options, typed
+from cascade_core.options import check_options, required, typed
 from cascade_core.plugins import Registry, registry
 from cascade_core.resource import Resource, stages_in
 from cascade_core.server import reachable
@@ -91,10 +91,16 @@ def choose(need: str, given: Mapping[str, Choice], found: Registry | None = None
     """What provides one need; see `chosen`."""
     found = found or registry()
     if need not in given:
-        return _provision(need, _default(need, found), {}, found)
+        name = _default(need, found)
+        if wanted := required(found.find("resource", f"{need}/{name}")[0]):
+            options = ", ".join(f"{option}: …" for option in wanted)
+            raise SpecError(
+                f"say what provides {need!r}: `{need}: {{{name}: {{{options}}}}}` under resources, or the address of what runs already"
+            )
+        return _provision(need, name, {}, found)
     choice = given[need]
     if isinstance(choice, str) and ":" in choice:
-        return Provision(need, address=_address(need, choice), pinned={"address": "given"})
+        return Provision(need, address=_address(need, choice, found), pinned={"address": "given"})
     if isinstance(choice, str) and choice:
         return _provision(need, choice, {}, found)
     if isinstance(choice, Mapping) and len(choice) == 1:
@@ -106,11 +112,28 @@ def choose(need: str, given: Mapping[str, Choice], found: Registry | None = None
     )
 
 
-def _address(need: str, address: str) -> str:
-    parts = urlsplit(address)
+def _address(need: str, address: str, found: Registry) -> str:
+    try:
+        parts = urlsplit(address)
+    except ValueError as cause:  # a bracket that is not closed
+        raise SpecError(f"{need}: {address!r:.80} is no address: {cause}") from cause
     if parts.password or parts.username:
         raise SpecError(f"{need}: an address must hold no user name or password: it is written into files")
+    reasons = [_misaddressed(need, name, address, found) for name in _offered(need, found)]
+    if reasons and all(reasons):
+        raise SpecError(reasons[0])
     return address
+
+
+def _misaddressed(need: str, name: str, address: str, found: Registry) -> str:
+    """Why an address is none for clients of what a class provides."""
+    cls, plugin = found.find("resource", f"{need}/{name}")
+    try:
+        return str(cls.misaddressed(address))
+    except Exception as cause:
+        raise PluginBroken(
+            f"resource {name!r} of {plugin} cannot read an address: {failure_of(cause).error}"
+        ) from cause
 
 
 def _default(need: str, found: Registry) -> str:
@@ -177,6 +200,8 @@ class Running:
 
     addresses: dict[str, str] = field(default_factory=dict)
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    decisive: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Those facts that a verdict depends on (`Resource.decisive`)."""
     _started: list[tuple[Provision, Resource]] = field(default_factory=list)
 
     def check(self, cause: BaseException | None = None) -> None:
@@ -215,7 +240,9 @@ class Running:
         if not isinstance(address, str) or not address:
             raise PluginBroken(f"resource {provision.name!r} must give its address when started, found {address!r:.80}")
         self.addresses[provision.need] = address
-        self.facts[provision.need] = {"name": provision.name, **_facts(provision, resource)}
+        facts = _facts(provision, resource)
+        self.facts[provision.need] = {"name": provision.name, **facts}
+        self.decisive[provision.need] = {name: facts[name] for name in resource.decisive if name in facts}
 
     def _stop(self) -> None:
         """Ends all, the last first; one that fails at it is told and keeps none of the others."""

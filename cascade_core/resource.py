@@ -22,7 +22,9 @@ class Resource(ABC):
 
     `provides` is the word that a domain's `needs` says, `name` the word that a spec chooses by (`sandbox: docker`). `default`
     says that it is taken where the spec names none; of all installed classes that provide one thing at most one may. `free`
-    lists options that cannot change a verdict, such as how many places there are: a run may go on with others.
+    lists options that cannot change a verdict, such as how many places there are: a run may go on with others. `decisive` are the
+    names of facts (`describe`) that a verdict does depend on, such as the digest of a model's files: they are kept in the run's lock when it
+    starts, and a run that goes on with others is refused.
 
     Building one starts nothing. One instance is started once. The core's only promise is that `stop` is called when the run
     ends, is interrupted or fails; not if it is killed: what `start` started must end by itself when its parent is gone.
@@ -32,6 +34,12 @@ class Resource(ABC):
     provides: ClassVar[str]
     default: ClassVar[bool] = False
     free: ClassVar[tuple[str, ...]] = ()
+    decisive: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def misaddressed(cls, address: str) -> str:
+        """Why no client can use `address`, which a spec gives in place of what this would start; `""`, the default, where one may."""
+        return ""
 
     @abstractmethod
     def start(self) -> str:

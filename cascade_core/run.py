@@ -64,6 +64,7 @@ def run(spec: Spec, folder: Path, *, say: Say = print) -> Path:
                 later = [one for one in prepared.resources.values() if waiting.stages_of(one)]
                 now = [one for one in prepared.resources.values() if one not in later]
                 resources = stack.enter_context(provision.running(now, later=bool(later)))
+                lock.pin_started(folder / "lock.json", resources.decisive)
             try:
                 return _Run(prepared, folder, stack, say, resources).all()
             except ScoringError as cause:  # too many samples could not be judged: for want of a resource?
@@ -218,6 +219,7 @@ class _Run:
             self.say(f"{stage.id}: starting what provides {need}")
             self.resources.start(waiting.located(one, {earlier.name: check_checkpoint(earlier) for earlier in made}))
         if ready:
+            lock.pin_started(self.folder / "lock.json", {need: self.resources.decisive[need] for need in ready})
             self.scorer.close()
             self.scorer = self._scorer()
             self._emit_once("resources", stage.id, **{need: self.resources.facts[need] for need in ready})

@@ -87,6 +87,8 @@ def test_a_name_a_name_with_options_and_an_address_can_be_said(echo: None) -> No
         (None, "must be a name, an address or one name with its options"),
         (7, "must be a name, an address or one name with its options"),
         ("http://me:secret@host:80/", "must hold no user name or password"),
+        ("ftp://host", "an echo is at no ftp://host"),
+        ("http://[::1", "'http://\\[::1' is no address"),
     ],
 )
 def test_a_choice_that_cannot_be_is_refused(echo: None, said: Any, told: str) -> None:
@@ -205,6 +207,20 @@ def test_an_address_is_tried_and_what_runs_there_is_left_running(local: Provisio
         ResourceError, match="nothing answers at unix:.*which is to provide 'echo-server': no such file"
     ):
         running([there]).__enter__()
+
+
+def test_a_class_that_cannot_read_an_address_is_broken(echo: None) -> None:
+    with pytest.raises(PluginBroken, match="resource 'broken' of .* cannot read an address: RuntimeError: odd"):
+        choice("echo:raise")
+
+
+def test_a_default_that_must_be_told_something_is_asked_for_as_it_stands_in_a_spec(publish: Any) -> None:
+    publish("cascade-plugin-box", STRANGER.replace("size: int = 1", "size: int"))
+    with pytest.raises(SpecError) as refused:
+        choose(NEED, {}, Registry())
+    assert str(refused.value) == (
+        "say what provides 'echo-server': `echo-server: {box: {size: …}}` under resources, or the address of what runs already"
+    )
 
 
 def test_an_address_that_is_none_breaks_the_plugin(publish: Any) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +94,8 @@ def test_a_plan_says_what_will_be_started_and_starts_nothing(echo: None, spec: P
         (f"resources.{NEED}=", "must be a name, an address or a mapping of one name to its options, found None"),
         (f"resources.{NEED}=[local]", "must be a name, an address or a mapping of one name to its options, found ["),
         ("resources=local", "resources: must be a mapping"),
+        (f"resources.{NEED}=ftp://x", f"resources.{NEED}: an echo is at no ftp://x"),
+        (f"resources.{NEED}=http://[1", f"resources.{NEED}: echo-server: 'http://[1' is no address"),
     ],
 )
 def test_a_spec_that_says_it_wrongly_is_refused_with_its_place(echo: None, spec: Path, said: str, told: str) -> None:
@@ -230,6 +233,23 @@ def test_a_finished_run_starts_nothing_whatever_is_free_and_refuses_what_is_not(
     assert events(log) == ["start", "stop"] and not (tmp_path / "other").exists()
     refused = cascade("run", path, "--folder", folder, "--set", f"resources.{NEED}=unix:/x")
     assert refused.exit_code == 1 and f"resources.{NEED}.local was" in refused.stderr
+
+
+@pytest.mark.slow
+def test_an_unfinished_run_goes_on_only_with_what_its_resources_were(
+    echo: None, spec: Path, log: Path, tmp_path: Path
+) -> None:
+    model, folder = Path(f"{log}.model"), tmp_path / "run"
+    model.write_text("one")
+    assert cascade("run", spec, "--folder", folder).exit_code == 0
+    assert json.loads((folder / "lock.json").read_text())["started"] == {NEED: {"model": "one"}}
+    shutil.rmtree(folder / "stages" / "02-two")
+    model.write_text("two")
+    refused = cascade("run", spec, "--folder", folder)
+    assert refused.exit_code == 1 and f"started.{NEED}.model was 'one' and is 'two'; put it back" in refused.stderr
+    assert not (folder / "stages" / "02-two").exists() and events(log)[-1] == "stop"
+    model.write_text("one")
+    assert cascade("run", spec, "--folder", folder).exit_code == 0
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from typing import Any, Literal, Self, TypeVar
 from cascade_core.answer import Garbage, Refused
 from cascade_core.endpoint import Client, Endpoint
 from cascade_core.errors import UsageError
+from cascade_plugin_rlhf.addresses import reward_model
 from cascade_plugin_rlhf.replies import Verdicts, read_pooled, read_rewards, read_scores
 from cascade_plugin_rlhf.verdict import Item, RewardModelError, Scored, Unjudged
 
@@ -178,17 +179,8 @@ def connect(address: str, **patience: Any) -> RewardClient | VllmClient:
     Raises:
         UsageError: it is none of these.
     """
-    kind, _, rest = address.partition(":")
-    if kind in ("http", "https"):
-        return RewardClient(address, **patience)
-    apis: dict[str, Literal["classify", "pooling", "score"]] = {
-        "vllm": "classify", "vllm-pooling": "pooling", "vllm-score": "score",
-    }  # fmt: skip
-    if kind in apis and rest:
-        return VllmClient(rest, api=apis[kind], **patience)
-    raise UsageError(
-        f"a reward model is at http(s)://… or {', '.join(f'{one}:http://…' for one in apis)}, found {address!r:.80}"
-    )
+    api, url = reward_model(address)
+    return VllmClient(url, api=api, **patience) if api else RewardClient(url, **patience)
 
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

@@ -14,14 +14,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
-from urllib.parse import urldefrag
 
 from cascade_core.answer import Reply
 from cascade_core.domain import Message
 from cascade_core.endpoint import Client, Endpoint
-from cascade_core.errors import UsageError
 from cascade_core.secret import Secret
 from cascade_core.settings import Sampling
+from cascade_plugin_rlhf.addresses import judge
 from cascade_plugin_rlhf.cache import Cache
 from cascade_plugin_rlhf.judging import SCHEME, Judging
 from cascade_plugin_rlhf.opinions import GRADED, PAIRWISE, asked, read_grade, read_verdict
@@ -145,10 +144,7 @@ def connect_judge(address: str) -> Judge:
         UsageError: it is neither.
     """
     if not address.startswith(SCHEME):
-        url, model = urldefrag(address)
-        if not model:
-            raise UsageError(f"a judge is at http(s)://host[:port]/v1#MODEL, found {address!r:.80}")
-        return Judge(Judging(url, model))
+        return Judge(Judging(*judge(address)))
     given = json.loads(address.removeprefix(SCHEME))
     key = given.pop("key", None)
     return Judge(Judging(**given, key=Secret(**key) if key else None))

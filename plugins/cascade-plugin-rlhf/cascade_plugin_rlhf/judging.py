@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from cascade_core.errors import UsageError
 from cascade_core.resource import Resource
 from cascade_core.secret import Secret
+from cascade_plugin_rlhf.addresses import judge
 
 SCHEME = "judge:"
 
@@ -61,6 +62,15 @@ class JudgeEndpoint(Judging, Resource):
     free: ClassVar[tuple[str, ...]] = (
         "per_minute", "concurrency", "cache", "timeout_seconds", "tries", "pause_seconds", "key",
     )  # fmt: skip
+
+    @classmethod
+    def misaddressed(cls, address: str) -> str:
+        """A judge elsewhere is `http(s)://host[:port]/v1#MODEL`."""
+        try:
+            judge(address)
+        except UsageError as cause:
+            return str(cause)
+        return ""
 
     def start(self) -> str:
         """Nothing to start: the address says whom to ask, and where the key is to be found."""

@@ -12,13 +12,17 @@ import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
+from cascade_core.errors import ResourceError, UsageError
 from cascade_core.resource import Resource
 from cascade_core.server import Server
+from cascade_plugin_rlhf.addresses import reward_model
 
 _RESTARTS = 3
 _ASK_SECONDS = 1.0
+_ASK_TIMES = 60
 
 
 @dataclass
@@ -29,6 +33,7 @@ class RewardModelServer(Resource):
     provides: ClassVar[str] = "reward_model"
     default: ClassVar[bool] = True
     free: ClassVar[tuple[str, ...]] = ("max_tokens_per_batch", "threads", "seconds")
+    decisive: ClassVar[tuple[str, ...]] = ("weights", "kind", "template", "max_tokens")
 
     model: str
     device: str = "auto"
@@ -41,6 +46,24 @@ class RewardModelServer(Resource):
     seconds: float = 600.0
     _running: Server | None = field(default=None, init=False, repr=False)
     _facts: Mapping[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        from cascade_core.settings import home, is_path  # pydantic, which listing the plugins must not cost
+
+        self.model = str(home(self.model))
+        if is_path(self.model) and not Path(self.model).is_dir():
+            raise UsageError(
+                f"option 'model' must be a reward model: no folder is at {self.model!r}; a hub name is OWNER/MODEL"
+            )
+
+    @classmethod
+    def misaddressed(cls, address: str) -> str:
+        """A reward model elsewhere is `http(s)://…`, or vLLM's with `vllm:` before it."""
+        try:
+            reward_model(address)
+        except UsageError as cause:
+            return str(cause)
+        return ""
 
     def start(self) -> str:
         """Starts the server and waits until it scores.
@@ -59,8 +82,14 @@ class RewardModelServer(Resource):
             restarts=_RESTARTS,
         )
         self._running.start()
-        self._facts = (_told(address, "/models") or {}).get("models", {}).get("reward_model", {})
+        self._facts = self._served(address)
         return address
+
+    def _served(self, address: str) -> Mapping[str, Any]:
+        for _ in range(_ASK_TIMES):  # each waits for a second: a busy machine may need several
+            if told := _told(address, "/models"):
+                return dict(told["models"]["reward_model"])
+        raise ResourceError("the server of the reward model scores and does not say what it serves")
 
     def stop(self) -> None:
         """Ends the server."""

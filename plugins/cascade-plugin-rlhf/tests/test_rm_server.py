@@ -219,6 +219,9 @@ def test_a_resource_that_is_killed_in_mid_batch_comes_back_and_each_item_has_one
         address = started.addresses["reward_model"]
         facts = started.facts["reward_model"]
         assert facts["kind"] == "classifier" and facts["transformers"] and len(facts["weights"]) == 64
+        assert started.decisive["reward_model"] == {
+            name: facts[name] for name in ("weights", "kind", "template", "max_tokens")
+        }
         found: list[Any] = []
         with RewardClient(address, tries=20, pause_seconds=0.5) as client:
             before = client.scores(items[:20])

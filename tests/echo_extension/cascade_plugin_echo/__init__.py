@@ -55,12 +55,16 @@ def ask(path: str, text: str) -> dict[str, Any]:
 
 @dataclass
 class Local(Resource):
-    """The server in a process of its own. `slots` is how many it answers at once; `log` is told when it starts and ends."""
+    """The server in a process of its own. `slots` is how many it answers at once; `log` is told when it starts and ends.
+
+    What lies beside `log`, in a file of that name with `.model` after it, is what it says that verdicts depend on.
+    """
 
     name: ClassVar[str] = "local"
     provides: ClassVar[str] = "echo-server"
     default: ClassVar[bool] = True
     free: ClassVar[tuple[str, ...]] = ("slots", "log")
+    decisive: ClassVar[tuple[str, ...]] = ("model",)
     slots: int = 8
     log: str = ""
     strict: bool = True
@@ -87,7 +91,14 @@ class Local(Resource):
         return self._server is not None and self._server.alive()
 
     def describe(self) -> Mapping[str, Any]:
-        return {"python": sys.version_info.major}
+        model = Path(f"{self.log}.model")
+        return {"python": sys.version_info.major} | ({"model": model.read_text()} if model.exists() else {})
+
+    @classmethod
+    def misaddressed(cls, address: str) -> str:
+        if address == "echo:raise":
+            raise RuntimeError("odd")
+        return f"an echo is at no {address}" if address.startswith("ftp:") else ""
 
 
 @dataclass
@@ -96,6 +107,7 @@ class Broken(Resource):
 
     name: ClassVar[str] = "broken"
     provides: ClassVar[str] = "echo-server"
+    misaddressed = Local.misaddressed  # type: ignore[assignment]
 
     def start(self) -> str:
         raise RuntimeError("there is no engine; `echo doctor` says how to get one\nmore")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cascade_core.errors import ResourceError
+from cascade_core.settings import is_path
 
 if TYPE_CHECKING:
     import torch
@@ -74,6 +75,10 @@ class RewardModel:
         from cascade_core.pretrained import context_length
 
         self.source = source
+        if is_path(source.path) and not Path(source.path).is_dir():
+            raise ResourceError(
+                f"no folder is at {source.path!r}; give the folder of a reward model, or a hub name (OWNER/MODEL)"
+            )
         self.device = _device(source.device)
         with _explained(source.path):
             self.config = AutoConfig.from_pretrained(source.path, **_SAFE)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from cascade_core.errors import UsageError
+from cascade_core.settings import home
 from cascade_plugin_rlhf.serving.model import Source
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -53,7 +54,7 @@ def named(models: Sequence[str]) -> dict[str, str]:
             )
         if name in found:
             raise UsageError(f"two models are called {name!r}: give one another name with NAME=PATH")
-        found[name] = path
+        found[name] = str(home(path))
     return found
 
 
