@@ -22,8 +22,9 @@ from cascade_core.secret import Secret
 from cascade_core.settings import Sampling
 from cascade_plugin_rlhf.addresses import judge
 from cascade_plugin_rlhf.cache import Cache
-from cascade_plugin_rlhf.judging import SCHEME, Judging
+from cascade_plugin_rlhf.judging import PACE, SCHEME, Judging
 from cascade_plugin_rlhf.opinions import GRADED, PAIRWISE, asked, read_grade, read_verdict
+from cascade_plugin_rlhf.pace import Pace
 from cascade_plugin_rlhf.verdict import Item, Scored, Unjudged
 
 Contest = tuple[str | Sequence[Message], str, str]
@@ -56,9 +57,10 @@ class Judge:
         judging: whom, and how.
         pairwise: the text of a comparison, with `{question}`, `{first}` and `{second}`.
         graded: the text of a grade, with `{question}` and `{first}`.
+        pace: a file by which several processes keep `per_minute` together; `""` for this judge alone.
     """
 
-    def __init__(self, judging: Judging, *, pairwise: str = PAIRWISE, graded: str = GRADED) -> None:
+    def __init__(self, judging: Judging, *, pairwise: str = PAIRWISE, graded: str = GRADED, pace: str = "") -> None:
         key = judging.key.reveal() if judging.key else ""
         self._endpoint = Endpoint(
             judging.url,
@@ -72,8 +74,7 @@ class Judge:
         self._runner, self._client = asyncio.Runner(), Client(self._endpoint, judging.concurrency)
         self._gate = asyncio.Semaphore(judging.concurrency)
         self._cache, self._pairwise, self._graded = Cache(judging.cache), pairwise, graded
-        self._apart = 60.0 / judging.per_minute if judging.per_minute else 0.0
-        self._next = 0.0
+        self._pace = Pace(judging.per_minute, pace)
 
     def __enter__(self) -> Self:
         return self
@@ -122,19 +123,12 @@ class Judge:
         async with self._gate:
             if (kept := self._cache.get(key)) is not None:
                 return read(Reply(kept))
-            await self._turn()
+            await asyncio.sleep(self._pace.take() - time.monotonic())
             reply = await self._client.complete(row, self._sampling, 0)
         found = read(reply)
         if not isinstance(found, str):
             self._cache.put(key, reply.text)
         return found
-
-    async def _turn(self) -> None:
-        """Waits until the rate allows one more request."""
-        now = time.monotonic()
-        begin = max(now, self._next)
-        self._next = begin + self._apart
-        await asyncio.sleep(begin - now)
 
 
 def connect_judge(address: str) -> Judge:
@@ -146,5 +140,5 @@ def connect_judge(address: str) -> Judge:
     if not address.startswith(SCHEME):
         return Judge(Judging(*judge(address)))
     given = json.loads(address.removeprefix(SCHEME))
-    key = given.pop("key", None)
-    return Judge(Judging(**given, key=Secret(**key) if key else None))
+    key, pace = given.pop("key", None), given.pop(PACE, "")
+    return Judge(Judging(**given, key=Secret(**key) if key else None), pace=pace)

@@ -1,13 +1,18 @@
 """Which judge, and how it is asked; and as a resource, `judge: {endpoint: {url: …, model: …}}`.
 
-The resource is only a name for what runs elsewhere: nothing is started. What asks is `judge.py`.
+The resource is a name for what runs elsewhere: no process is started. While it runs there is a file by which all that ask on a machine keep
+its rate together (`pace.py`). What asks is `judge.py`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any, ClassVar
 
 from cascade_core.errors import UsageError
@@ -16,6 +21,8 @@ from cascade_core.secret import Secret
 from cascade_plugin_rlhf.addresses import judge
 
 SCHEME = "judge:"
+PACE = "pace"
+"""The key of the address under which the file of the rate is named."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,7 @@ class Judging:
         model: its name there.
         key: where its key is to be found.
         temperature, max_response_tokens: of its replies.
-        per_minute: requests that may begin in a minute; 0 for no limit.
+        per_minute: requests that may begin in a minute, of all processes of a run on one machine together; 0 for no limit.
         concurrency: requests at once.
         cache: a file of kept replies; `""` keeps them in memory.
         timeout_seconds, tries, pause_seconds: patience with one request.
@@ -62,6 +69,7 @@ class JudgeEndpoint(Judging, Resource):
     free: ClassVar[tuple[str, ...]] = (
         "per_minute", "concurrency", "cache", "timeout_seconds", "tries", "pause_seconds", "key",
     )  # fmt: skip
+    _files: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @classmethod
     def misaddressed(cls, address: str) -> str:
@@ -73,12 +81,22 @@ class JudgeEndpoint(Judging, Resource):
         return ""
 
     def start(self) -> str:
-        """Nothing to start: the address says whom to ask, and where the key is to be found."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
+        """Makes the file of the rate; the address says whom to ask, where the key is to be found, and which file it is."""
+        given = {one.name: getattr(self, one.name) for one in fields(Judging)}
+        if self.key is not None:
+            given["key"] = asdict(self.key)
+        if self.per_minute:
+            file, path = tempfile.mkstemp(prefix="cascade-judge-", suffix=".pace")
+            os.close(file)
+            self._files.append(path)
+            given[PACE] = path
         return SCHEME + json.dumps(given)
 
     def stop(self) -> None:
-        """Nothing to stop."""
+        """Removes the file of the rate."""
+        while self._files:
+            with contextlib.suppress(OSError):
+                Path(self._files.pop()).unlink()
 
     def describe(self) -> Mapping[str, Any]:
         """The judge's address and model."""

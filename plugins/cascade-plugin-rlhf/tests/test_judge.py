@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cascade_plugin_rlhf.judge import Comparison, Judge, connect_judge
-from cascade_plugin_rlhf.judging import Judging
+from cascade_plugin_rlhf.judging import JudgeEndpoint, Judging
 from cascade_plugin_rlhf.opinions import PAIRWISE, asked
 from cascade_plugin_rlhf.verdict import Scored, Unjudged
 from hypothesis import given
@@ -122,9 +126,51 @@ def test_a_rate_limit_of_the_server_is_waited_for() -> None:
 
 def test_requests_begin_no_closer_together_than_is_allowed() -> None:
     with serving(lambda *_: said("[[5]]")) as server, judge(server, per_minute=1200) as one:
+        begin = time.monotonic()
         one.scores([("q", str(number)) for number in range(6)])
         times = sorted(when for *_, when in server.asked)
-    assert times[-1] - times[0] >= 5 * 0.05 - 0.02
+    assert times[-1] - begin >= 5 * 0.05
+
+
+ASKS = """
+import sys
+from cascade_plugin_rlhf.judge import connect_judge
+
+with connect_judge(sys.argv[1]) as judge:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    judge.scores([("q", f"{sys.argv[2]} {number}") for number in range(4)])
+"""
+
+
+def test_the_processes_of_a_run_keep_one_rate_together() -> None:
+    with serving(lambda *_: said("[[5]]")) as server:
+        options = {"url": server.address + "/v1", "model": "m", "per_minute": 600}
+        resource = build(choose("judge", {"judge": {"endpoint": options}}))
+        address = resource.start()
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        asking = [subprocess.Popen([sys.executable, "-c", ASKS, address, name], **pipes) for name in "abc"]
+        for one in asking:
+            assert one.stdout and one.stdout.readline() == "ready\n"
+        begin = time.monotonic()
+        for one in asking:
+            one.communicate("go\n")
+            assert one.returncode == 0
+        resource.stop()
+        last = max(when for *_, when in server.asked)
+    assert len(server.asked) == 12 and last - begin >= 11 * 0.1
+
+
+def test_the_file_of_the_rate_goes_with_the_resource(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    resource = JudgeEndpoint("http://127.0.0.1:1/v1", "m", per_minute=60)
+    resource.start()
+    assert [path.stat().st_mode & 0o777 for path in tmp_path.iterdir()] == [0o600]
+    resource.stop()
+    resource.stop()
+    assert not list(tmp_path.iterdir())
+    JudgeEndpoint("http://127.0.0.1:1/v1", "m").start()
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_was_said_is_kept_and_what_failed_is_asked_again(tmp_path: Path) -> None:
