@@ -4,8 +4,8 @@ First it says what the solution has: `{"names": {name: "callable" | "value" | "e
 bases, or `{"unloadable": "…"}` and ends. Then each request
 is `{"call": name, "args": […], "kwargs": {…}}` or `{"get": name}`, at the top of the module or, with `"of": number`, of an object
 that an earlier answer was; or `{"set": name, "to": argument, "of": number}`. An argument is `{"value": …}` or `{"object": number}`. The answer is one of these, or
-`{"raised": text, "kinds": ["ValueError", …]}`. What is no plain value stays here and travels as its number. What ends the
-process from within, ends it: there is no answer then.
+`{"raised": text, "kinds": ["ValueError", …]}`. What is no plain value stays here and travels as its number; a value of a subclass, a named
+tuple say, travels as its base with its number beside it. What ends the process from within, ends it: there is no answer then.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from cascade_plugin_code.harness.loading import Unloadable, found, load, private
 from cascade_plugin_code.harness.typed import Unplain
 
 MOST_OBJECTS = 100_000
+PLAIN = (bool, int, float, str, bytes, list, tuple, dict, set, frozenset)
 
 
 class Server:
@@ -70,13 +71,23 @@ class Server:
         return self._objects[given["object"]] if "object" in given else given["value"]
 
     def _reply(self, value: Any) -> None:
+        has_room = len(self._objects) < MOST_OBJECTS
         try:
-            self._channel.send({"value": value})
+            if has_room and _is_of_a_subclass(value):
+                self._channel.send({"value": value, "object": len(self._objects)})
+                self._objects.append(value)
+            else:
+                self._channel.send({"value": value})
         except Unplain:
-            if len(self._objects) >= MOST_OBJECTS:
+            if not has_room:
                 raise
             self._objects.append(value)
             self._channel.send({"object": len(self._objects) - 1, "callable": callable(value)})
+
+
+def _is_of_a_subclass(value: Any) -> bool:
+    """Whether it is a plain value that may have more to it, such as a named tuple or a counter."""
+    return type(value) not in PLAIN and isinstance(value, PLAIN)
 
 
 def _text(error: BaseException) -> str:

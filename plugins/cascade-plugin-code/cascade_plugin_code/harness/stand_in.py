@@ -3,7 +3,8 @@
 An exception of the solution arrives as the nearest class that the test code knows: a stand-in for one of the solution's own, or a built-in
 one that is an `Exception`, never one that would end this process. `StopIteration` ends loops of the test code's own without a word,
 `all(map(…))` for one, so a call raises `RuntimeError` for it, as a generator does, unless the test code names it. A solution that has
-ended raises `Died`, then and at every later call. An argument that is no plain value cannot be handed over, which is the test code's
+ended raises `Died`, then and at every later call. A value of a subclass is its base here, with all that this can do; only what the base has
+not, a field of a named tuple say, is asked of the solution. An argument that is no plain value cannot be handed over, which is the test code's
 fault and noted as such, whatever the test code catches.
 """
 
@@ -18,6 +19,7 @@ from cascade_plugin_code.harness.typed import Unplain
 
 INTERRUPTED = "the solution broke into the conversation"
 SOLUTION_ENDED = "the solution ended before the tests did"
+_MUTABLE, _IMMUTABLE = (list, dict, set), (int, float, str, bytes, tuple, frozenset)
 MOST_BASES = 20
 """Bases of an exception class that get stand-ins of their own; the solution may have any number, and name them in a circle."""
 _FORWARDED = ("__len__", "__getitem__", "__iter__", "__next__", "__str__", "__call__")
@@ -83,7 +85,8 @@ class Solution:
         return self._classes[name]
 
     def _argument(self, value: Any) -> dict[str, Any]:
-        return {"object": value._number} if type(value) is Remote else {"value": value}
+        remote = value if type(value) is Remote else getattr(type(value), "_unchanged", None)
+        return {"object": remote._number} if type(remote) is Remote else {"value": value}
 
     def _ask(self, request: dict[str, Any]) -> Any:
         if self.died:
@@ -107,7 +110,8 @@ class Solution:
         if "object" not in answer:
             return answer["value"]
         self._gave_objects = True
-        return Remote(self, answer["object"], bool(answer.get("callable")))
+        remote = Remote(self, answer["object"], bool(answer.get("callable")))
+        return _with_more(answer["value"], remote) if "value" in answer else remote
 
     def _receive(self) -> dict[str, Any]:
         try:
@@ -166,6 +170,19 @@ class Remote:
             except AttributeError:
                 continue
         return True  # as of any object that has neither
+
+
+def _with_more(value: Any, remote: Remote) -> Any:
+    """The value, which asks its solution for attributes that it has not itself; of a dictionary also for keys."""
+    kind = type(value)
+    if kind not in _MUTABLE and kind not in _IMMUTABLE:
+        return value
+    more: dict[str, Any] = {"__getattr__": lambda _, name: getattr(remote, name)}
+    if kind in _IMMUTABLE:  # it can be handed back as what it was
+        more["_unchanged"] = remote
+    if kind is dict:
+        more["__missing__"] = lambda _, key: remote[key]
+    return type(kind.__name__, (kind,), more)(value)
 
 
 def _special(name: str) -> Callable[..., Any]:
