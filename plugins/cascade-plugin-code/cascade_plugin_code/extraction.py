@@ -2,7 +2,8 @@
 
 A fence opens with three or more backticks or tildes at the start of a line; after backticks the rest of the line holds no
 backtick, so that code quoted within a sentence opens nothing. It closes with a line of the same character, at least as many,
-and nothing behind but what begins with an end-of-turn token (`<|im_end|>`) or a closing tag (`</answer>`). Indentation of the
+and nothing behind but what begins with an end-of-turn token (`<|im_end|>`) or a closing tag (`</answer>`); one token or an opening
+tag may likewise stand before the fence that opens. Indentation of the
 opening line is taken off every line; a closing fence is indented by at most three columns more than that of a list item around it. A block in a quotation (`> `) ends with it.
 Lines end with LF, CRLF or CR; the program's end with LF. Two slips of models are read as they are meant, where CommonMark reads text:
 an opening fence behind words on its line, if its tag names Python or C++, and a closing one behind the very last line of code.
@@ -26,7 +27,9 @@ from dataclasses import dataclass, replace
 from cascade_plugin_code.languages import family, is_known, is_other
 
 _END = r"(?:<[|｜][^|｜<>\n]{1,40}[|｜]>|</s>|<eos>|<end_of_turn>)"
-_OPENS = re.compile(rf"(?:{_END})?(?P<marks>`{{3,}}(?=[^`]*\Z)|~{{3,}})(?P<info>.*)\Z", re.DOTALL)
+_OPENS = re.compile(
+    rf"(?:{_END}|<[A-Za-z][\w-]{{0,40}}>)?(?P<marks>`{{3,}}(?=[^`]*\Z)|~{{3,}})(?P<info>.*)\Z", re.DOTALL
+)
 _CLOSES = re.compile(rf"(?P<marks>`{{3,}}|~{{3,}})[ \t]*(?:\Z|{_END}|</[A-Za-z][\w-]{{0,40}}>)")
 _OPENS_BEHIND_WORDS = re.compile(r"(?P<marks>`{3,})(?P<info>[A-Za-z0-9+.]{1,20})[ \t]*\Z")
 _QUOTED = re.compile(r"[ \t]{0,3}>[ ]?")
