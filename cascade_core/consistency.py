@@ -186,9 +186,9 @@ def _sampler(spec: Spec) -> Iterator[Problem]:
                     "is a setting of the sampler vllm, and the sampler is transformers; set evaluation.sampler",
                 )
         return
-    for name in OURS:
+    for name, why in OURS.items():
         if name in settings.vllm_args:
-            yield ("evaluation", "vllm_args", name), f"{name!r} follows from the spec, and cannot be set"
+            yield ("evaluation", "vllm_args", name), f"{name!r} cannot be set: {why}"
     gpus = spec.engine.gpus
     if found.ray and not spec.engine.ray:
         yield (

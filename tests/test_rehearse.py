@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -244,6 +245,71 @@ def test_a_quick_rehearsal_says_what_it_leaves_to_a_whole_one(place):
         done.exit_code == 0
         and "domain sums: judged later, what provides 'counter' is made of stage 'rm'" in done.output
     )
+
+
+@pytest.fixture
+def vllm(tmp_path, monkeypatch):
+    """An interpreter with the stand-in for vLLM, and the names of its arguments where vLLM's own source has them."""
+    site = tmp_path / "vllm_site"
+    shutil.copytree(Path(__file__).parent / "vllm_stand_in", site)
+    (site / "vllm" / "engine").mkdir()
+    source = (site / "vllm" / "__init__.py").read_text()
+    (site / "vllm" / "engine" / "arg_utils.py").write_text(
+        source.replace("dtype: str", "quantization: str | None = None\n    dtype: str")
+    )
+    monkeypatch.setenv("FAKE_ARGUMENTS", str(tmp_path / "arguments"))
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={site} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return python
+
+
+SFT = "stages=[{name: sft, kind: sft, domains: sums, steps: 9}]"
+
+
+@pytest.mark.slow
+def test_benchmarks_are_answered_by_vllm_where_the_spec_says_so_with_what_a_cpu_can_have(place, vllm, tmp_path):
+    given = "evaluation={sampler: vllm, sampling: {max_response_tokens: 24}, vllm_args: {quantization: fp8, dtype: half, max_model_len: 200}}"
+    done = rehearse(
+        place, "--json", "--steps", "1", "--tasks", "1", "--python", str(vllm), "--set", given, "--set", SFT
+    )
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["mistakes"]) == (0, []), done.output
+    assert [(one["benchmark"], one["scored"]) for one in told["benchmarks"]] == [("sums/test", 4)]
+    replaced = {one["setting"]: (one["before"], one["after"]) for one in told["replaced"] if not one["stage"]}
+    assert replaced == {
+        "evaluation.vllm_args.quantization": ("fp8", None),
+        "evaluation.vllm_args.dtype": ("half", "float32"),
+    }
+    (arguments,) = [json.loads(line) for line in (tmp_path / "arguments").read_text().splitlines()]
+    assert (arguments["dtype"], arguments["max_model_len"], arguments["tensor_parallel_size"]) == ("float32", 200, 1)
+
+
+@pytest.mark.slow
+def test_a_vllm_that_cannot_start_is_one_mistake_with_its_cure(place, vllm, monkeypatch):
+    monkeypatch.setenv("FAKE_VLLM", "memory")
+    given = ["--set", "evaluation.sampler=vllm", "--set", SFT]
+    (found,) = mistakes(place, "--steps", "1", "--tasks", "1", "--python", str(vllm), *given)
+    assert re.search(r"sampling with vLLM ended .*: vLLM ran out of memory; .*; see .*/eval/vllm\.log$", found)
+
+
+def test_arguments_that_vllm_does_not_have_are_found(place, vllm):
+    wrong = "{enforce_eagr: true, max_model_len: 20, gpu_memory_utilization: 2}"
+    given = f"evaluation={{sampler: vllm, sampling: {{max_response_tokens: 24}}, vllm_args: {wrong}}}"
+    found = mistakes(place, "--quick", "--python", str(vllm), "--set", given)
+    assert len(found) == 3
+    assert found[0].endswith("has no argument 'enforce_eagr', did you mean 'enforce_eager'")
+    assert found[1] == "evaluation.vllm_args.gpu_memory_utilization: must be above 0 and at most 1, found 2"
+    assert found[2].startswith("benchmark 'sums/test': a prompt of ") and found[2].endswith(
+        "max_response_tokens 24 exceed the 20 tokens that evaluation.vllm_args.max_model_len allows; raise it, or lower the other"
+    )
+
+
+def test_arguments_that_nobody_can_look_at_are_said_to_be_so(place):
+    done = rehearse(
+        place, "--quick", "--set", "evaluation.sampler=vllm", "--set", "evaluation.vllm_args={enforce_eagr: true}"
+    )
+    assert done.exit_code == 0 and "note: evaluation.vllm_args were not looked at, there is no vLLM here" in done.output
 
 
 @pytest.mark.drill

@@ -161,6 +161,14 @@ def _tokens(tokenizer: Any, stage: Stage, row: Row, modes: str) -> int:
 
 def _benchmarks(seen: Looked, tokenizer: Any, context: int | None) -> None:
     modes = seen.spec.model.modes
+    own = seen.spec.evaluation.vllm_args.get("max_model_len")
+    is_own = isinstance(own, int) and (context is None or own < context)
+    limit = own if is_own else context
+    what = (
+        "evaluation.vllm_args.max_model_len allows; raise it, or lower the other"
+        if is_own
+        else "the model reads; lower it"
+    )
     for exam in seen.exams:
         response = exam.sampling.max_response_tokens
         try:
@@ -169,9 +177,9 @@ def _benchmarks(seen: Looked, tokenizer: Any, context: int | None) -> None:
             seen.add("model", cause)
             continue
         longest, task = max(sizes)
-        if context is not None and longest + response > context:
+        if limit is not None and longest + response > limit:
             seen.add(
                 "model",
                 f"benchmark {exam.name!r}: a prompt of {longest} tokens (task {task!r}) and"
-                f" evaluation.sampling.max_response_tokens {response} exceed the {context} tokens that the model reads; lower it",
+                f" evaluation.sampling.max_response_tokens {response} exceed the {limit} tokens that {what}",
             )

@@ -9,17 +9,18 @@ its own, which is removed if nothing was wrong.
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cascade_core import provision, rehearsal
+from cascade_core import provision, rehearsal, vllm_sampling
 from cascade_core.composition import named
 from cascade_core.errors import CascadeError, SpecError, UsageError
 from cascade_core.plugins import Registry, registry
-from cascade_core.rehearsal import tiny
+from cascade_core.rehearsal import measuring, tiny
 from cascade_core.rehearsal.bench import Bench
 from cascade_core.rehearsal.checks import Looked, look
 from cascade_core.rehearsal.findings import Lengths, Rehearsal, Replaced
@@ -30,6 +31,7 @@ from cascade_core.rehearsal.verdicts import Advance, answers
 from cascade_core.rehearsal.waited import Waited
 from cascade_core.settings import Engine, Spec
 from cascade_core.trainers import openrlhf_engine
+from cascade_core.vllm_sampling import arguments
 from cascade_core.waiting import stages_of
 
 Bar = Callable[[str, int], AbstractContextManager[Advance]]
@@ -120,6 +122,7 @@ class _Trial:
     def all(self, seen: Looked) -> Rehearsal:
         """The phases, as far as nothing is wrong."""
         python = self._python(seen)
+        self._arguments(seen, python)
         self._model(seen)
         if seen.mistakes:
             return self._result(seen)
@@ -180,15 +183,30 @@ class _Trial:
         self.notes += notes
 
     def _python(self, seen: Looked) -> str | None:
-        """The interpreter that has OpenRLHF, where a stage needs it; that there is none is a mistake."""
+        """The interpreter that has OpenRLHF, where a stage needs it, and vLLM; that there is none is a stage's mistake alone."""
         needs = any((stage.trainer or self.spec.trainer) == "openrlhf" for stage in self.spec.stages)
-        if not needs or self.plan.is_quick:
+        if self.plan.is_quick or not (needs or vllm_sampling.chosen(self.spec)):
             return None
+        if not needs:
+            own = Path(self.spec.engine.python) if self.spec.engine.cpu and self.spec.engine.python else None
+            named = [self.plan.python, own, rehearsal.place() / "bin" / "python"]
+            pythons = [str(one.expanduser()) for one in named if one is not None]
+            return next((python for python in pythons if arguments.installed(python)), None)
         try:
             return str(interpreter(self.spec.engine, self.plan.python))
         except SpecError as cause:
             seen.add("place", cause)
             return None
+
+    def _arguments(self, seen: Looked, python: str | None) -> None:
+        """What vLLM, the run's own or another, says of the arguments that the spec gives it."""
+        own = str(Path(self.spec.engine.python or sys.executable).expanduser())
+        others = [python, self.plan.python, rehearsal.place() / "bin" / "python"]
+        for is_mistake, what in measuring.checked(self.spec, [own, *(str(one) for one in others if one)]):
+            if is_mistake:
+                seen.add("spec", what)
+            else:
+                self.notes.append(what)
 
 
 def interpreter(engine: Engine, given: Path | None) -> Path:

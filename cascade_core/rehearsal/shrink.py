@@ -14,6 +14,7 @@ from typing import Any
 from cascade_core.plugins import Registry
 from cascade_core.rehearsal import REPLACEMENTS
 from cascade_core.rehearsal.findings import Replaced
+from cascade_core.rehearsal.measuring import on_cpu
 from cascade_core.settings import Soft, Spec, Stage
 from cascade_core.trainers import trainer_of
 
@@ -34,8 +35,6 @@ _CLUSTER = {
 }
 _REASONS = {**{one.flag: one.reason for one in REPLACEMENTS}, **_CLUSTER}
 _TRL = ("bf16", "bf16_full_eval", "tf32", "use_vllm", "torch_compile", "use_liger_kernel")
-# What belongs to the evaluation's sampler on GPUs: a rehearsal answers a few tasks with transformers.
-_VLLM = ("sampler", "tensor_parallel_size", "vllm_args")
 # Which flags of a trainer cannot stay as they are; of other trainers nothing is known.
 _GPU = {"openrlhf": tuple(_REASONS), "trl": _TRL}
 
@@ -45,7 +44,7 @@ def shrunk(spec: Spec, model: Path, python: str | None, steps: int, found: Regis
 
     Args:
         model: the tiny model.
-        python: the interpreter that has OpenRLHF, where a stage needs it.
+        python: the interpreter that has OpenRLHF and vLLM, where a stage needs it or evaluation samples with it.
         steps: of each stage, at most.
 
     Raises:
@@ -62,9 +61,9 @@ def shrunk(spec: Spec, model: Path, python: str | None, steps: int, found: Regis
     data["engine"] |= {"python": python} if python else {}
     data["scoring"], replaced = _scoring(spec)
     data["resources"], own = _on_cpu(data.get("resources", {}), ("resources",))
-    data["evaluation"] = {key: value for key, value in data.get("evaluation", {}).items() if key not in _VLLM}
+    data["evaluation"], measured = on_cpu(spec, python)
     small = Spec.model_validate(data)
-    replaced += [*own, *(one for stage in made for one in stage.replaced)]
+    replaced += [*own, *measured, *(one for stage in made for one in stage.replaced)]
     for before, after in zip(spec.stages, small.stages, strict=True):
         trainer = found.trainer(before.trainer or spec.trainer)
         flags = trainer_of(trainer, spec.engine).settings(before)

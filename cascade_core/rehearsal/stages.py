@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from cascade_core import evaluate, pairs
+from cascade_core import evaluate, pairs, vllm_sampling
 from cascade_core import rows as rowfile
 from cascade_core.errors import CascadeError, TrainerError
 from cascade_core.evaluate import Exam
@@ -107,7 +108,7 @@ class Stages:
 
     def _wrong(self, exam: str, cause: Exception) -> None:
         what = str(cause) if isinstance(cause, CascadeError) else f"{type(cause).__name__}: {cause}"
-        self.seen.add("stages", what if exam in what else f"benchmark {exam!r}: {what}")
+        self.seen.add("stages", what if not exam or exam in what else f"benchmark {exam!r}: {what}")
 
     def _tried(self, stage: Stage, folder: Path, trainer: str, seconds: float, lengths: Lengths | None) -> StageTried:
         events = self.events.read() if (self.folder / "events.jsonl").exists() else []
@@ -134,22 +135,48 @@ class Stages:
 
     def measure(self) -> Iterator[BenchmarkTried]:
         """Answers a few tasks of each benchmark with the last model and sums them up; mistakes go to `seen`."""
-        from cascade_core.sampling import LocalSampler
+        late = self.bench.waited.domains
+        exams = [_few(exam) for exam in self.seen.exams if exam.name.partition("/")[0] not in late]
+        try:
+            with self._sampler(exams) as sampler:
+                yield from self._measured(exams, sampler)
+        except Exception as cause:  # noqa: BLE001 - of a sampler that could not be started
+            self._wrong("", cause)
 
-        sampler = None
-        for exam in self.seen.exams:
-            if exam.name.partition("/")[0] in self.bench.waited.domains:
-                continue
+    @contextmanager
+    def _sampler(self, exams: Sequence[Exam]) -> Iterator[evaluate.Sampler | evaluate.Streamer]:
+        """Whoever samples in the small spec: transformers, or vLLM, which gets all exams together."""
+        vllm, modes = vllm_sampling.chosen(self.spec), self.spec.model.modes
+        if vllm is None or not exams:
+            from cascade_core.sampling import LocalSampler
+
+            yield LocalSampler(self.model, _TASKS * _SAMPLES, modes)
+            return
+        from cascade_core.vllm_sampling.sampler import VllmSampler
+
+        self.say("benchmarks: starting vLLM")
+        place, log = self.folder / "eval" / "sampling", self.folder / "eval" / "vllm.log"
+        with VllmSampler(vllm, self.model, place, log, exams, self.spec.evaluation.seed, modes) as sampler:
+            for exam in exams:
+                sampler.ask(exam, exam.keys)
+            sampler.finish()
+            yield sampler
+
+    def _measured(
+        self, exams: Sequence[Exam], sampler: evaluate.Sampler | evaluate.Streamer
+    ) -> Iterator[BenchmarkTried]:
+        for exam in exams:
             try:
-                sampler = sampler or LocalSampler(self.model, _TASKS * _SAMPLES, self.spec.model.modes)
-                tried = self._measure(_few(exam), sampler)
+                tried = self._measure(exam, sampler)
             except Exception as cause:  # noqa: BLE001 - a stranger's benchmark
                 self._wrong(exam.name, cause)
+                if isinstance(cause, TrainerError) and isinstance(sampler, evaluate.Streamer):
+                    return  # vLLM has ended: the others would say the same
                 continue
             self.say(str(tried))
             yield tried
 
-    def _measure(self, exam: Exam, sampler: evaluate.Sampler) -> BenchmarkTried:
+    def _measure(self, exam: Exam, sampler: evaluate.Sampler | evaluate.Streamer) -> BenchmarkTried:
         path = self.folder / "eval" / f"{exam.name}.jsonl"
         evaluate.take(exam, sampler, self.bench.scorer, path, seed=self.spec.evaluation.seed, max_error_rate=1.0)
         told = evaluate.report(exam, path, None)

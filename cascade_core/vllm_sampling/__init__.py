@@ -1,7 +1,7 @@
 """Samples with vLLM, in a process of its own, in the environment that has it (`engine.python`): the GPUs are free afterwards.
 
 `sampler.py` is what evaluation sees, `session.py` the process and how it is talked to, `program.py` what runs in it, `reasons.py`
-why it ended. Prompts, templates, end tokens and decoding are those of `sampling.py`: only the tokens between come from vLLM.
+why it ended, `arguments.py` what vLLM's own arguments may be. Prompts, templates, end tokens and decoding are those of `sampling.py`: only the tokens between come from vLLM.
 This module says whether a spec wants it, and how; it loads nothing.
 """
 
@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cascade_core.settings import Spec
 
-OURS = (
-    "model",
-    "tokenizer",
-    "tensor_parallel_size",
-    "distributed_executor_backend",
-    "generation_config",
-    "trust_remote_code",
-    "disable_log_stats",
-    "seed",
-)
-"""Arguments of vLLM that `evaluation.vllm_args` may not set: they follow from the spec, or would change what is sampled from."""
+OURS: Mapping[str, str] = {
+    "model": "every stage's own is measured",
+    "tokenizer": "it is the model's own",
+    "tensor_parallel_size": "set evaluation.tensor_parallel_size instead",
+    "distributed_executor_backend": "it follows from evaluation.tensor_parallel_size and engine.ray",
+    "data_parallel_size": "one copy of the model samples",
+    "generation_config": "nothing is taken from the model's own preferences; set evaluation.sampling instead",
+    "skip_tokenizer_init": "tokens go in and come out",
+    "trust_remote_code": "nothing from a model's folder is executed",
+    "disable_log_stats": "nobody reads them",
+    "seed": "every response has a seed of its own; set evaluation.seed instead",
+}
+"""Arguments of vLLM that `evaluation.vllm_args` may not set, and why: they follow from the spec, or would change what is sampled from."""
 
 FREE = (
     "gpu_memory_utilization",
