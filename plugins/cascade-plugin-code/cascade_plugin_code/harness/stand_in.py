@@ -22,7 +22,17 @@ SOLUTION_ENDED = "the solution ended before the tests did"
 _MUTABLE, _IMMUTABLE = (list, dict, set), (int, float, str, bytes, tuple, frozenset)
 MOST_BASES = 20
 """Bases of an exception class that get stand-ins of their own; the solution may have any number, and name them in a circle."""
-_FORWARDED = ("__len__", "__getitem__", "__iter__", "__next__", "__str__", "__call__")
+_FORWARDED = (
+    "__len__",
+    "__getitem__",
+    "__setitem__",
+    "__delitem__",
+    "__iter__",
+    "__next__",
+    "__str__",
+    "__repr__",
+    "__call__",
+)
 
 
 class Died(BaseException):
