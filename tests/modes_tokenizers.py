@@ -1,7 +1,8 @@
 """Tokenizers of real models' shape: byte-level BPE with Qwen's split of words and normal form and Qwen3's added tokens, and the chat
 templates that TRL ships for Qwen3, R1 and Nemotron 3.
 
-No package ships Qwen's own vocabulary, so the merges are learned here from a few sentences; what is special, and how text around it is split, is as there.
+The merges are learned here from a few sentences; what is special, and how text around it is split, is as there. Qwen's own vocabulary has to be fetched, which
+`qwen_vocabulary.py` does where there is time for it.
 """
 
 from __future__ import annotations
@@ -27,15 +28,21 @@ def template(name: str) -> str:
     return (files("trl") / "chat_templates" / f"{name}.jinja").read_text("utf-8")
 
 
+def words() -> Any:
+    """How Qwen's tokenizers split a text into words, and words into bytes."""
+    from tokenizers import Regex, pre_tokenizers
+
+    split = pre_tokenizers.Split(Regex(_WORDS), behavior="isolated")
+    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
 @cache
 def _core(special: tuple[str, ...], end: str) -> str:
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     core = Tokenizer(models.BPE())
     core.normalizer = normalizers.NFC()
-    split = pre_tokenizers.Split(Regex(_WORDS), behavior="isolated")
-    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    core.pre_tokenizer = pre_tokenizers.Sequence([split, level])
+    core.pre_tokenizer = words()
     core.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False)
