@@ -304,12 +304,13 @@ def test_a_flag_that_would_change_what_a_stage_means_is_refused_with_the_reason(
 
 
 @versions
-@pytest.mark.parametrize("kind", ["rl", "sft"])
+@pytest.mark.parametrize("kind", ["rl", "sft", "reward_model"])
 def test_every_rule_is_about_a_flag_that_some_program_has(kind: str, version: str) -> None:
     every = {flag for one in ("rl", "sft") for flag in recorded(one, version).flags} | set(
         recorded("rl", "0.11.2").flags
     )
     assert set(rules.DECIDED[kind]) <= every
+    assert set(rules._REFUSED_IN.get(kind, ())) <= set(recorded(kind, version).flags)
     assert set(rules._REFUSED) <= every
     assert all(any(flag.startswith(head) for flag in every) for head in rules._FAMILIES)
 

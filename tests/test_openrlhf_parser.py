@@ -89,7 +89,7 @@ def test_without_an_installed_openrlhf_the_recorded_flags_are_used(monkeypatch: 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(("kind", "least"), [("rl", 160), ("sft", 70), ("rm", 70)])
+@pytest.mark.parametrize(("kind", "least"), [("rl", 160), ("sft", 70), ("reward_model", 70)])
 def test_a_recorded_program_has_its_flags_and_each_default_is_of_its_kind(version: str, kind: str, least: int) -> None:
     known = recorded(kind, version)
     assert len(known.flags) > least

@@ -15,12 +15,13 @@ from cascade_core import rehearsal
 from cascade_core.errors import SpecError, TrainerError
 from cascade_core.pretrained import load_tokenizer
 from cascade_core.settings import Optim, Stage
+from cascade_core.trainers import openrlhf_pass_log as log
 from cascade_core.trainers import openrlhf_sft_data as data
-from cascade_core.trainers import openrlhf_sft_log as log
 from cascade_core.trainers.demonstration import IGNORED, example, taken
 from cascade_core.trainers.openrlhf_args import SPARE, command, native, room
 from cascade_core.trainers.openrlhf_parser import VERSIONS, recorded
 from cascade_core.trainers.openrlhf_sizes import Cluster
+from cascade_core.trainers.openrlhf_words import lend
 
 TEMPLATE = "{% for turn in messages %}[{{ turn.content }}]{% endfor %}{% if add_generation_prompt %}say {% endif %}"
 ONE = Cluster()
@@ -64,7 +65,7 @@ def test_openrlhf_reads_exactly_the_tokens_that_every_trainer_trains_on(
 ) -> None:
     folder = tmp_path_factory.mktemp("lent")
     rows = [{"id": str(n), "prompt": ask[:12], "response": say} for n, (ask, say) in enumerate(texts)]
-    data.lend(model, folder, tokenizer)
+    lend(model, folder, tokenizer)
     lent = load_tokenizer(folder)
     told = written(folder / "data.jsonl", tokenizer, rows, per_step=len(rows))
     found = sorted(read_as_openrlhf_does(lent, row) for row in told)
@@ -80,8 +81,8 @@ def test_the_lent_model_has_the_weights_and_nothing_that_could_run(model: Path, 
     config = json.loads((source / "config.json").read_text())
     (source / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoConfig": "evil.Config"}}))
     (source / "evil.py").write_text("raise SystemExit")
-    data.lend(source, tmp_path / "lent", tokenizer)
-    data.lend(source, tmp_path / "lent", tokenizer)  # again, after a kill
+    lend(source, tmp_path / "lent", tokenizer)
+    lend(source, tmp_path / "lent", tokenizer)  # again, after a kill
     assert json.loads((tmp_path / "lent" / "config.json").read_text()) == config
     assert {path.name for path in (tmp_path / "lent").iterdir()} == {
         *("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
@@ -208,9 +209,9 @@ def test_why_a_job_ended_is_told_with_its_cure(line: str, told: str) -> None:
     assert told in log.reason([line, launcher], "python") and (told or not log.reason([line, launcher], "python"))
 
 
-def test_sft_and_rl_are_the_kinds_that_are_driven() -> None:
+def test_all_kinds_are_driven() -> None:
     from cascade_core.trainers.openrlhf import OpenRlhfTrainer
 
-    assert set(OpenRlhfTrainer.kinds) == {"sft", "rl"}
+    assert set(OpenRlhfTrainer.kinds) == {"sft", "rl", "reward_model"}
     made = OpenRlhfTrainer().settings(Stage.model_validate({"name": "s", "kind": "sft", "domains": "tiny", "steps": 3}))
     assert made["train.max_epochs"] == 1

@@ -1,12 +1,12 @@
 """An sft stage as a job of OpenRLHF's: all updates or a reason, nothing left behind, whichever way it ends."""
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
+import openrlhf_pass_rig as rig
 import pytest
 import tiny_stage as tiny
+from openrlhf_pass_rig import events
 
 from cascade_core.errors import CheckpointError, TrainerError
 from cascade_core.rows import write
@@ -14,15 +14,10 @@ from cascade_core.settings import Engine
 from cascade_core.trainers import Job
 from cascade_core.trainers.openrlhf import OpenRlhfTrainer
 
-HERE = Path(__file__).parent
-
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Engine:
-    path = tmp_path / "python"
-    path.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "openrlhf_sft_engine.py"} "$@"\n')
-    path.chmod(0o755)
-    return Engine(python=str(path), stall_seconds=60.0)
+    return rig.engine_in(tmp_path)
 
 
 def demonstrations(count: int) -> list[dict[str, Any]]:
@@ -31,17 +26,7 @@ def demonstrations(count: int) -> list[dict[str, Any]]:
 
 
 def train(folder: Path, engine: Engine, **changes: Any) -> Job:
-    settings = tiny.stage("sft", **{"batch_size": 4, **changes})
-    made = tiny.job(folder, settings, rows=demonstrations(settings.steps * settings.batch_size))
-    trainer = OpenRlhfTrainer()
-    trainer.engine = engine
-    trainer.train(made)
-    return made
-
-
-def events(folder: Path, kind: str) -> list[dict[str, Any]]:
-    told = map(json.loads, (folder / "events.jsonl").read_text().splitlines())
-    return [event for event in told if event["kind"] == kind]
+    return rig.train("sft", folder, engine, demonstrations(24), **changes)
 
 
 def test_a_stage_is_trained_for_exactly_its_steps_on_its_own_demonstrations(tmp_path: Path, engine: Engine) -> None:
@@ -104,7 +89,7 @@ def test_checkpoints_of_other_demonstrations_are_refused(
     made = tiny.job(folder, settings, rows=other)
     trainer = OpenRlhfTrainer()
     trainer.engine = engine
-    with pytest.raises(CheckpointError, match="other demonstrations than .* remove .* from its beginning"):
+    with pytest.raises(CheckpointError, match="other rows than .* remove .* from its beginning"):
         trainer.train(made)
     write(folder / "prompts.jsonl", demonstrations(24))
     monkeypatch.setenv("FAKE_OPENRLHF", "")

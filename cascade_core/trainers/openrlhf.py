@@ -1,8 +1,9 @@
-"""The trainer `openrlhf`: rl stages with OpenRLHF's own program, on the GPUs of this machine or of a Ray cluster.
+"""The trainer `openrlhf`: stages with OpenRLHF's own program, on the GPUs of this machine or of a Ray cluster.
 
 A stage is one job: OpenRLHF's command line (`openrlhf_args.py`) in its own environment (`openrlhf_engine.py`), with a Ray, vLLM engines
 and DeepSpeed that are started for it and end with it (`openrlhf_job.py`), or on a Ray that runs already (`openrlhf_cluster.py`);
-`openrlhf_stage.py` follows it from its first step to its last. An sft stage needs neither Ray nor engines (`openrlhf_sft.py`). This module loads no OpenRLHF, and no torch until `train` is called.
+`openrlhf_stage.py` follows it from its first step to its last. An sft or reward_model stage needs neither Ray nor engines
+(`openrlhf_pass.py`). This module loads no OpenRLHF, and no torch until `train` is called.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class OpenRlhfTrainer(Trainer):
 
     name = "openrlhf"
     converses = True
-    kinds = ("sft", "rl")
+    kinds = ("sft", "rl", "reward_model")
 
     def settings(self, stage: Stage) -> Mapping[str, Any]:
         """OpenRLHF's flags as far as they follow from the spec; see the base class."""
@@ -54,7 +55,7 @@ class OpenRlhfTrainer(Trainer):
 
         engine, part = self.engine or Engine(), output.with_name(output.name + ".part")
         there = places(engine, folder, model, part)
-        if stage.kind == "sft":  # which reads a model that is lent to it
+        if stage.kind != "rl":  # which reads a model that is lent to it
             there = replace(there, model=there.data.with_name("model"))
         return command(
             stage,
@@ -85,8 +86,8 @@ class OpenRlhfTrainer(Trainer):
         """Trains the stage; see the base class. Finished already, it does nothing."""
         if job.output.exists():
             return
-        if job.stage.kind == "sft":
-            self._demonstrate(job)
+        if job.stage.kind != "rl":
+            self._pass(job)
             return
         if job.judge is None:
             raise TrainerError("an rl stage needs a judge")
@@ -105,11 +106,13 @@ class OpenRlhfTrainer(Trainer):
         with OpenRlhfStage(job, job.judge, engine) as stage:
             stage.run()
 
-    def _demonstrate(self, job: Job) -> None:
+    def _pass(self, job: Job) -> None:
+        """A stage that needs no samples."""
         from cascade_core.settings import Engine
         from cascade_core.trainers.openrlhf_launch import end_earlier
 
         try:
+            from cascade_core.trainers.openrlhf_rm import RewardModelStage
             from cascade_core.trainers.openrlhf_sft import SftStage
         except ModuleNotFoundError as cause:
             raise TrainerError(
@@ -118,7 +121,8 @@ class OpenRlhfTrainer(Trainer):
 
         engine = self.engine or Engine()
         end_earlier(engine, job.folder)
-        with SftStage(job, engine) as stage:
+        kind = SftStage if job.stage.kind == "sft" else RewardModelStage
+        with kind(job, engine) as stage:
             stage.run()
 
     def resume_step(self, folder: Path) -> int:
@@ -128,7 +132,7 @@ class OpenRlhfTrainer(Trainer):
 
 def saved_steps(folder: Path) -> int:
     """Steps of the newest complete checkpoint that OpenRLHF wrote into `folder`; DeepSpeed names it when it is whole."""
-    return max(_saved(folder / "_actor"), _saved(folder))  # of rl, of sft
+    return max(_saved(folder / "_actor"), _saved(folder))  # of rl, of other kinds
 
 
 def _saved(folder: Path) -> int:

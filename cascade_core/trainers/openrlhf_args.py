@@ -32,7 +32,7 @@ _UNCLAMPED = [-1e6, 1e6]
 
 @dataclass(frozen=True)
 class Places:
-    """The files of one stage: `data` are its slots (rl) or demonstrations (sft), `output` is written at the end."""
+    """The files of one stage: `data` are its slots (rl), demonstrations (sft) or pairs (reward_model), `output` is written at the end."""
 
     model: Path
     data: Path
@@ -59,7 +59,10 @@ def native(stage: Stage, cluster: Cluster, known: Known | None = None) -> dict[s
     rules.check(stage, known)
     _check(stage, known)
     each = share(stage, cluster)
-    made = _rl(stage, cluster, each, known) if stage.kind == "rl" else _sft(stage, each)
+    if stage.kind == "rl":
+        made = _rl(stage, cluster, each, known)
+    else:
+        made = {**_one_pass(stage, each), **(_SFT if stage.kind == "sft" else _PAIRS)}
     return {**made, **stage.trainer_args}
 
 
@@ -105,10 +108,10 @@ def command(
 
 
 def _submit(stage: Stage, cluster: Cluster) -> list[str]:
-    """The words before a command that an existing Ray runs; sft has no actors of its own, so that its job takes the GPUs."""
+    """The words before a command that an existing Ray runs; other kinds have no actors, so that their job takes the GPUs."""
     if not cluster.address:
         return []
-    gpus = ["--entrypoint-num-gpus", str(cluster.gpus_per_node)] if stage.kind == "sft" else []
+    gpus = ["--entrypoint-num-gpus", str(cluster.gpus_per_node)] if stage.kind != "rl" else []
     return ["ray", "job", "submit", "--address", cluster.address, *gpus, "--"]
 
 
@@ -140,9 +143,14 @@ def room(stage: Stage, longest: int | None) -> int:
         )
     if wanted is not None:
         return int(wanted)
-    if stage.kind == "sft":  # padded to the longest of a batch, so that a large number costs nothing
+    if stage.kind != "rl":  # padded to the longest of a batch, so that a large number costs nothing
         return (longest or PROMPT_TOKENS) + SPARE
     return min(response + PROMPT_TOKENS, longest) if longest else response + PROMPT_TOKENS
+
+
+def measured(places: Places) -> Path:
+    """The pairs that `train_rm` measures after its last update: it fails where there are none."""
+    return places.data.with_name("measured.jsonl")
 
 
 def _check(stage: Stage, known: Known) -> None:
@@ -152,7 +160,7 @@ def _check(stage: Stage, known: Known) -> None:
             f"{where}: optim.decay_steps must be 0 or all {stage.steps - optim.warmup_steps} steps after warm-up for trainer"
             f" 'openrlhf', found {optim.decay_steps}"
         )
-    if stage.kind == "sft":
+    if stage.kind != "rl":
         return
     if stage.loss == "token-group":
         raise SpecError(f"{where}: loss must be token or sequence for trainer 'openrlhf', found token-group")
@@ -168,6 +176,7 @@ def _check(stage: Stage, known: Known) -> None:
 def _located(stage: Stage, seed: int, places: Places, resume: bool) -> dict[str, Any]:
     model = "actor.model_name_or_path" if stage.kind == "rl" else "model.model_name_or_path"
     data = "data.prompt_dataset" if stage.kind == "rl" else "data.dataset"
+    more = {"eval.dataset": measured(places)} if stage.kind == "reward_model" else {}
     return {
         model: places.model,
         data: places.data,
@@ -177,6 +186,7 @@ def _located(stage: Stage, seed: int, places: Places, resume: bool) -> dict[str,
         "ckpt.load_enable": resume,
         "logger.tensorboard_dir": places.board,
         "logger.wandb.run_name": "stage",  # TensorBoard's folder, otherwise called by the clock
+        **more,
     }
 
 
@@ -207,17 +217,29 @@ def _common(stage: Stage) -> dict[str, Any]:
     }
 
 
-def _sft(stage: Stage, each: Share) -> dict[str, Any]:
+_SFT = {
+    "data.input_key": "prompt",
+    "data.output_key": "response",
+    "data.input_template": "",  # rendered already; the default would put "User:" before it
+}
+_PAIRS = {
+    "data.chosen_key": "chosen",  # whole texts: there is no key of a prompt
+    "data.rejected_key": "rejected",
+    "model.loss_type": "sigmoid",
+    "model.compute_fp32_loss_enable": True,
+    "ds.value_head_prefix": "score",  # as transformers calls it
+}
+
+
+def _one_pass(stage: Stage, each: Share) -> dict[str, Any]:
+    """A stage that takes rows of a file, once through."""
     return {
         "train.batch_size": stage.batch_size,
         "train.micro_batch_size": each.micro,
         "train.max_epochs": 1,
         **_optim(stage, ""),
         "model.gradient_checkpointing_enable": True,
-        "data.input_key": "prompt",
-        "data.output_key": "response",
         "data.max_samples": stage.steps * stage.batch_size,  # whose default would cut a long stage
-        "data.input_template": "",  # rendered already; the default would put "User:" before it
         **_common(stage),
     }
 

@@ -1,8 +1,8 @@
-"""The order in which OpenRLHF's `train_sft` takes demonstrations, and the file that makes it ours.
+"""The order in which OpenRLHF's `train_sft` and `train_rm` take rows, and the file that makes it ours.
 
-`train_sft` shuffles its data with a generator of its own, seeded by `train.seed` (its `DistributedSampler`, first epoch), and deals
-the shuffled rows out to its processes one by one. So the rows are written in an order that this shuffle undoes: every update
-then takes the rows that follow in `prompts.jsonl`, whatever the number of processes. torch is imported when this is called.
+Both shuffle their data with a generator of its own, seeded by `train.seed` (`DistributedSampler`, first epoch), and deal the
+shuffled rows out to their processes one by one. So the rows are written in an order that this shuffle undoes: every update then takes
+the rows that follow in `prompts.jsonl`, whatever the number of processes. torch is imported when this is called.
 """
 
 from __future__ import annotations

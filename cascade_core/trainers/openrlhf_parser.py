@@ -21,7 +21,7 @@ from cascade_core.errors import SpecError
 
 VERSIONS = ("0.11.2", "0.11.1")
 """The versions that are known and were run, the newest first."""
-PROGRAMS = {"rl": "train_ppo_ray", "sft": "train_sft", "rm": "train_rm"}
+PROGRAMS = {"rl": "train_ppo_ray", "sft": "train_sft", "reward_model": "train_rm"}
 """The program of each kind of stage."""
 
 RECORDED = Path(__file__).with_name("openrlhf_flags.json")

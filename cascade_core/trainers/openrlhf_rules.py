@@ -25,6 +25,7 @@ _PATHS = "the run's folder decides it"
 _ROWS = "a step's tasks come from prompts.jsonl"
 _RENDERED = "prompts are rendered by the model's own template"
 _WHOLE = "a stage hands on a whole model"
+_PAIRWISE = "the loss is Bradley and Terry's"
 
 _OPTIM = {
     "adam.lr": "optim.lr",
@@ -34,6 +35,14 @@ _OPTIM = {
     "lr_scheduler": "optim.schedule",
     "lr_warmup_ratio": "optim.warmup_steps",
     "min_lr_ratio": "optim.schedule",
+}
+_ROWWISE = {
+    **_OPTIM,
+    "train.batch_size": "batch_size",
+    "train.micro_batch_size": "micro_batch",
+    "train.max_epochs": "steps",
+    "train.seed": "seed",
+    "ckpt.save_steps": "save_every",
 }
 # What a stage's settings decide; the value says what to set instead.
 DECIDED: Mapping[str, Mapping[str, str]] = {
@@ -59,14 +68,8 @@ DECIDED: Mapping[str, Mapping[str, str]] = {
         "algo.advantage.no_std_norm": "advantage.std",
         "ckpt.save_steps": "save_every",
     },
-    "sft": {
-        **_OPTIM,
-        "train.batch_size": "batch_size",
-        "train.micro_batch_size": "micro_batch",
-        "train.max_epochs": "steps",
-        "train.seed": "seed",
-        "ckpt.save_steps": "save_every",
-    },
+    "sft": _ROWWISE,
+    "reward_model": _ROWWISE,
 }
 # What would change the meaning of a stage, or is the run's own; by flag, then by how a flag begins.
 _REFUSED = {
@@ -98,8 +101,16 @@ _REFUSED = {
     "local_rank": "the launcher sets it",
     "use_ms": "a stage's model is a folder",
 }
-# Of sft alone: the demonstrations that OpenRLHF reads are tokens already.
-_REFUSED_IN_SFT = {"data.disable_fast_tokenizer": "demonstrations are tokenized by the run"}
+# Of one kind of stage; what OpenRLHF reads of sft and reward_model is tokens already.
+_REFUSED_IN: Mapping[str, Mapping[str, str]] = {
+    "sft": {"data.disable_fast_tokenizer": "demonstrations are tokenized by the run"},
+    "reward_model": {
+        "data.disable_fast_tokenizer": "pairs are tokenized by the run",
+        "model.loss_type": _PAIRWISE,
+        "model.margin_loss_enable": _PAIRWISE,
+        "ds.value_head_prefix": "the head is called as transformers calls it",
+    },
+}
 _FAMILIES = {
     "critic.": "there is no critic: " + _JUDGE,
     "reward.": _JUDGE,
@@ -186,10 +197,9 @@ def check(stage: Stage, known: Known) -> None:
 
 def refusal(flag: str, kind: str = "rl") -> str:
     """Why a flag cannot be set in a stage of that kind, `""` where it can."""
-    if kind == "sft" and flag in _REFUSED_IN_SFT:
-        return _REFUSED_IN_SFT[flag]
-    if flag in _REFUSED:
-        return _REFUSED[flag]
+    reason = _REFUSED_IN.get(kind, {}).get(flag, "")
+    if reason or flag in _REFUSED:
+        return reason or _REFUSED[flag]
     return next((why for head, why in _FAMILIES.items() if flag.startswith(head)), "")
 
 

@@ -1,8 +1,8 @@
-"""What `train_sft` tells of its updates, and why it ended.
+"""What `train_sft` and `train_rm` tell of their updates, and why they ended.
 
-It prints no line per update, but writes its numbers into TensorBoard's files at once; `loss_mean` is the last of an update. Every
-attempt has files of its own, so that what an earlier one did after its last checkpoint is not taken for progress of this one. The
-rate that it tells is that of the *next* update; here every update gets the one that it used.
+They print no line per update, but write their numbers into TensorBoard's files at once, `loss_mean` or (`train_rm`) `acc_mean` as the
+last of an update. Every attempt has files of its own, so that what an earlier one did after its last checkpoint is not taken for
+progress of this one. The rate that is told is that of the *next* update; here every update gets the one that it used.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any
 from cascade_core.settings import Optim
 from cascade_core.trainers import openrlhf_log
 
-_LAST = "loss_mean"
-_NAMES = {_LAST: "loss", "grad_norm": "grad_norm", "lr": "next_lr"}
+_NAMES = {"loss_mean": "loss", "acc_mean": "accuracy", "grad_norm": "grad_norm", "lr": "next_lr"}
 _RANK = re.compile(r"^\[rank\d+\]:\s?")
 _LAUNCHER = "torch.distributed.elastic"
 _MEMORY = re.compile(
@@ -29,10 +28,11 @@ class Told:
 
     Args:
         folder: of TensorBoard's files, which need not be there yet.
+        last: what the program tells last of an update.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, last: str) -> None:
+        self._folder, self._last = folder, last
         self._events: Any = None
         self._seen: dict[str, int] = {}
         self._open: dict[int, dict[str, float]] = {}
@@ -55,15 +55,15 @@ class Told:
                 numbers = self._open.setdefault(event.step - 1, {})
                 if name in _NAMES:
                     numbers[_NAMES[name]] = float(event.value)
-                if name == _LAST:
+                if name == self._last:
                     numbers["time"] = event.wall_time
                     whole.append(event.step - 1)
         yield from ((step, self._open.pop(step)) for step in sorted(whole))
 
 
-def earlier(folders: Iterable[Path]) -> dict[int, dict[str, float]]:
+def earlier(folders: Iterable[Path], last: str) -> dict[int, dict[str, float]]:
     """All updates that earlier attempts told of, the later of a step done twice."""
-    return {step: numbers for folder in folders for step, numbers in Told(folder).updates()}
+    return {step: numbers for folder in folders for step, numbers in Told(folder, last).updates()}
 
 
 def event(numbers: dict[str, float], before: dict[str, float] | None, optim: Optim | None) -> dict[str, float]:
@@ -73,7 +73,7 @@ def event(numbers: dict[str, float], before: dict[str, float] | None, optim: Opt
         before: those of the update before, where they are known.
         optim: of the stage, for its first update: OpenRLHF's begins with a rate of 0 where there is a warm-up.
     """
-    found: dict[str, float] = {name: numbers[name] for name in ("loss", "grad_norm") if name in numbers}
+    found: dict[str, float] = {name: numbers[name] for name in ("loss", "accuracy", "grad_norm") if name in numbers}
     if optim is not None:
         found["lr"] = 0.0 if optim.warmup_steps else optim.lr
     elif before is not None and "next_lr" in before:
