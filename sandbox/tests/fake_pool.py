@@ -1,6 +1,7 @@
 """A pool without an engine: a keeper that leases sockets on which supervisors follow a script. For tests of the client alone."""
 
 import contextlib
+import queue
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -40,16 +41,20 @@ HONEST = answer((READY, []), (RESULT, [b"out", b"err"]), (RESULT, [b"again", b""
 
 
 class FakePool:
-    """Each lease gets the next script; `returned` has what clients said when they gave a place back."""
+    """Each lease gets the next script."""
 
     def __init__(self, folder: Path, scripts: list[Script]) -> None:
         self.sandbox = DockerSandbox(f"unix:{folder / 'pool'}", check=False)
-        self.returned: list[dict] = []
+        self._returned: queue.SimpleQueue[dict] = queue.SimpleQueue()
         self._folder = folder
         self._scripts = iter(scripts)
         self._count = 0
         self._listener = self._listen("pool")
         threading.Thread(target=self._serve, daemon=True).start()
+
+    def returned(self, count: int) -> list[dict]:
+        """What clients said when they gave back so many places. They do not wait for the keeper to hear it, so this does."""
+        return [self._returned.get(timeout=30) for _ in range(count)]
 
     def _listen(self, name: str) -> socket.socket:
         sock = socket.socket(socket.AF_UNIX)
@@ -70,7 +75,7 @@ class FakePool:
                 if header["op"] == "lease":
                     send(client, self._lease())
                 else:
-                    self.returned.append(header)
+                    self._returned.put(header)
                     send(client, {"op": "ok"})
 
     def _lease(self) -> dict:

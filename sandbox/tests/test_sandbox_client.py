@@ -31,14 +31,14 @@ def test_what_a_supervisor_says_becomes_a_result(folder: Path) -> None:
 def test_a_place_comes_back_with_the_number_of_its_runs(folder: Path) -> None:
     with fake.fake_pool(folder, fake.HONEST) as pool:
         pool.sandbox.run(HELLO, [Input(), Input()])
-        assert pool.returned == [{"op": "return", "broken": False, "reason": "", "runs": 2}]
+        assert pool.returned(1) == [{"op": "return", "broken": False, "reason": "", "runs": 2}]
 
 
 def test_a_supervisor_that_dies_in_a_run_is_replaced_and_the_run_repeated(folder: Path) -> None:
     dies = fake.answer((fake.READY, []))
     with fake.fake_pool(folder, dies, fake.HONEST) as pool:
         assert pool.sandbox.run(HELLO, [Input()])[0].stdout == b"out"
-        assert [header["broken"] for header in pool.returned] == [True, False]
+        assert [header["broken"] for header in pool.returned(2)] == [True, False]
 
 
 def test_the_second_failure_is_an_error_that_tells_both(folder: Path) -> None:
@@ -48,7 +48,7 @@ def test_the_second_failure_is_an_error_that_tells_both(folder: Path) -> None:
             SandboxError, match=r"in 2 containers: the connection broke.*; then its supervisor says: no room"
         ):
             pool.sandbox.run(HELLO, [Input()])
-        assert [header["broken"] for header in pool.returned] == [True, True]
+        assert [header["broken"] for header in pool.returned(2)] == [True, True]
 
 
 def test_a_pool_without_a_living_container_is_an_error(folder: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_program_that_does_not_compile_gives_its_place_back_at_once(folder: Pa
     compiled = {**fake.RESULT, "verdict": "compile_error", "exit_code": 1}
     refused = fake.answer(({"op": "ready", "compiled": compiled}, [b"", b"no such name"]))
     with fake.fake_pool(folder, refused) as pool, pool.sandbox.open(Program("", "c++17")) as session:
-        assert len(pool.returned) == 1
+        assert len(pool.returned(1)) == 1
         assert session.compiled is not None and session.compiled.stderr == "no such name"
         assert [session.run().verdict for _ in range(3)] == ["compile_error"] * 3
 
@@ -113,7 +113,7 @@ def test_an_input_that_no_frame_can_carry_is_an_error_and_breaks_no_container(fo
     with fake.fake_pool(folder, fake.HONEST) as pool:
         with pool.sandbox.open(HELLO) as session, pytest.raises(SandboxError, match="cannot be sent"):
             session.run(Input(args=["x" * (2 << 20)]))
-        assert [header["broken"] for header in pool.returned] == [False]
+        assert [header["broken"] for header in pool.returned(1)] == [False]
 
 
 def test_an_unknown_language_is_told_with_the_known_ones(folder: Path) -> None:
