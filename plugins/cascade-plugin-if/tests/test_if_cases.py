@@ -74,6 +74,6 @@ def test_fifty_equal_calls_give_fifty_equal_verdicts() -> None:
     assert verdict(answer, "THIS IS A PLAIN ENGLISH SENTENCE.", repeat=50) == "accept"
 
 
-def test_an_instruction_of_another_benchmark_is_an_error_of_the_task() -> None:
+def test_an_instruction_without_its_bounds_is_an_error_of_the_task() -> None:
     answer = {"instruction_id_list": ["count:word_count_range"], "kwargs": [{}]}
     assert verdict(answer, "one two three", repeat=2) == "error-clearly"

@@ -103,6 +103,22 @@ def test_what_passes_is_waited_for(first: Any) -> None:
     assert told(lambda _, __, number: first if number == 0 else (200, {"scores": [1, 2]})) == [Scored(1.0), Scored(2.0)]
 
 
+@pytest.mark.parametrize("answer", [(503, "busy"), (500, ""), (429, "slow down"), (502, "<html>"), None], ids=str)
+def test_what_does_not_pass_is_an_error_after_as_many_tries_as_there_are(answer: Any) -> None:
+    with serving(lambda *_: answer) as server, RewardClient(server.address, **QUICK) as client:
+        with pytest.raises(RewardModelError, match="no answer in 3 tries"):
+            client.scores(ITEMS)
+        assert len(server.asked) == 3
+
+
+def test_a_reward_model_that_is_busy_for_as_long_as_it_says_is_waited_for() -> None:
+    with serving(lambda _, __, number: (429, "") if number == 0 else (200, {"scores": [1, 2]})) as server:
+        server.headers = {"Retry-After": "0.4"}
+        with RewardClient(server.address, **QUICK) as client:
+            assert client.scores(ITEMS) == [Scored(1.0), Scored(2.0)]
+        assert server.asked[1][2] - server.asked[0][2] >= 0.4
+
+
 def test_a_refusal_is_an_error_at_once() -> None:
     with serving(lambda *_: (422, {"error": "body.model must be one of a, b"})) as server:
         with RewardClient(server.address, **QUICK) as client, pytest.raises(RewardModelError, match="one of a, b"):
