@@ -1,4 +1,4 @@
-"""Packs the Python that runs this into a `Rootfs`: interpreter, standard library, shared libraries, /bin/sh and /bin/rm.
+"""Packs the Python that runs this into a `Rootfs`: interpreter, standard library, shared libraries, the locale C.UTF-8, /bin/sh and /bin/rm.
 
 The interpreter finds its library by looking beside itself, so it works from /usr wherever it came from: a distribution, pyenv,
 uv or conda. Shared libraries are those that `ldd` names, in the folder of the C library, which the loader always searches.
@@ -28,6 +28,9 @@ _OUT = re.compile(
     r"test|tests|idlelib|tkinter|turtledemo|lib2to3|ensurepip|site-packages|dist-packages|__pycache__|config-.*"
 )
 _TOOLS = ("sh", "rm")
+_LOCALES = Path("/usr/lib/locale")
+_LOCALE = "C.[uU][tT][fF]*8/**/*"
+"""The locale that programs run in; distributions write its name in two ways. A C library that has it built in has no such folder."""
 _ACCOUNTS = {
     "etc/passwd": "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
     "etc/group": "root:x:0:\nnogroup:x:65534:\n",
@@ -54,6 +57,9 @@ def add_python(rootfs: Rootfs) -> None:
         rootfs.data(name, text.encode())
     rootfs.copy(f"usr/bin/{VERSION}", interpreter)
     rootfs.link("usr/bin/python3", VERSION)
+    for path in sorted(_LOCALES.glob(_LOCALE)):
+        if path.is_file():
+            rootfs.copy(path.as_posix(), path)
     for name, path in zip(_TOOLS, binaries[1:], strict=True):
         rootfs.copy(f"usr/bin/{name}", path)
     files = list(_library(library))

@@ -172,6 +172,11 @@ def test_arguments_and_files_arrive(pool: DockerSandbox) -> None:
         assert session.run(Input(args=["x", "y z"], files={"b": b"two"})).stdout == b"['x', 'y z'] one two\n"
 
 
+def test_the_locale_of_a_run_is_there(pool: DockerSandbox) -> None:
+    program = Program("import locale\nprint(locale.setlocale(locale.LC_ALL, ''), locale.getencoding(), 'é')")
+    assert pool.run(program, [Input()])[0].stdout.decode() == "C.UTF-8 UTF-8 é\n"
+
+
 def test_every_client_of_one_address_reaches_the_same_pool(pool: DockerSandbox) -> None:
     assert connect(pool.address).run(HELLO, [Input()])[0].stdout == b"hello\n"
 
