@@ -179,8 +179,9 @@ def _measured(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> dic
     kinds = ["start", *(stage.kind for stage in spec.stages)]
     made: dict[str, dict[str, int]] = {}
     for name in measured(spec, found):
-        after = kinds[waiting.first_measured(spec, domains[name], provisions) :]
-        made[name] = {"policy": len(after) - after.count(pairs.OF), pairs.OF: kinds.count(pairs.OF)}
+        first = waiting.first_measured(spec, domains[name], provisions)
+        times = sum(waiting.is_measured(spec, index, first) for index in range(len(kinds)))
+        made[name] = {"policy": times, pairs.OF: kinds.count(pairs.OF)}
     return made
 
 

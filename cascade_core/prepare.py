@@ -35,15 +35,14 @@ class Prepared:
     lock: Mapping[str, Any]
     resources: Mapping[str, provision.Provision]
 
-    def exams_after(self, index: int) -> Sequence[evaluate.Exam | pairs.PairExam]:
-        """What is measured after stage `index` (0 is the starting model): of a reward model pairs, of a policy the benchmarks of
-        all domains whose resources run by then."""
-        if index and self.spec.stages[index - 1].kind == "reward_model":
-            return self.pair_exams
+    def exams_after(self, index: int) -> Sequence[evaluate.Exam]:
+        """What is measured of the policy after stage `index` (0 is the starting model): the benchmarks of all domains whose resources
+        run by then; after a reward model, which leaves the policy as it was, of those alone that waited for it."""
         first = {
             name: waiting.first_measured(self.spec, domain, self.resources) for name, domain in self.domains.items()
         }
-        return [exam for exam in self.exams if index >= first[exam.name.partition("/")[0]]]
+        found = ((exam, first[exam.name.partition("/")[0]]) for exam in self.exams)
+        return [exam for exam, since in found if waiting.is_measured(self.spec, index, since)]
 
 
 def prepare(spec: Spec, found: Registry | None = None) -> Prepared:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from cascade_core import evaluate, lock, provision, rows, vllm_sampling, waiting
+from cascade_core import evaluate, lock, pairs, provision, rows, waiting
 from cascade_core.errors import RunChanged, ScoringError, TrainerError
 from cascade_core.events import Events
 from cascade_core.folder import (
@@ -32,7 +32,7 @@ from cascade_core.folder import (
     need_space,
 )
 from cascade_core.judge import Judge
-from cascade_core.measurement import measured
+from cascade_core.measurement import SAMPLING, measured
 from cascade_core.prepare import Prepared, local_model, prepare
 from cascade_core.prompts import draw
 from cascade_core.scoring import Scorer
@@ -43,7 +43,6 @@ from cascade_core.trainers import Job, Trainer, trainer_of
 from cascade_core.warning import warned
 
 Say = Callable[[str], None]
-SAMPLING = "sampling"  # in a stage's folder, while it is measured
 
 
 def run(spec: Spec, folder: Path, *, say: Say = print) -> Path:
@@ -92,29 +91,6 @@ def _open(folder: Path, prepared: Prepared) -> None:
     # Without trackers: they are no part of what is done, and may be others, or none, whenever the command is given.
     rows.write_text(folder / "spec.yaml", dump(prepared.spec, without=("trackers",)))
     rows.write_json(path, prepared.lock)
-
-
-@contextmanager
-def _sampler(
-    spec: Spec, stage: StageFolder, model: Path, left: Sequence[evaluate.Exam]
-) -> Iterator[evaluate.Sampler | evaluate.Streamer | None]:
-    """Whoever samples the exams that are left, as the spec says; nobody where none is."""
-    settings, vllm = spec.evaluation, vllm_sampling.chosen(spec)
-    if not left:
-        yield None
-    elif vllm is None:
-        from cascade_core.sampling import LocalSampler
-
-        yield LocalSampler(model, settings.batch_size, spec.model.modes)
-    else:
-        from cascade_core.vllm_sampling.sampler import VllmSampler
-
-        place, log = stage.path / SAMPLING, stage.path / "vllm.log"
-        with VllmSampler(vllm, model, place, log, left, settings.seed, spec.model.modes) as sampler:
-            for exam in left:  # all at once: vLLM goes on while they are judged, and ends when they are answered
-                sampler.ask(exam, exam.keys)
-            sampler.finish()
-            yield sampler
 
 
 class _Run:
@@ -168,7 +144,7 @@ class _Run:
             keep[stage.id] = lambda event, done=done: (  # type: ignore[misc]
                 (event["kind"] == "step" and event["step"] < done)
                 or (event["kind"] == "checkpoint" and event["step"] <= done)
-                or (event["kind"] in ("stage_start", "data", "resources"))
+                or (event["kind"] in ("stage_start", "data"))
             )
             break
         if all(stage.is_finished for stage in self.stages):
@@ -191,7 +167,7 @@ class _Run:
     def _stage(self, index: int, stage: StageFolder) -> None:
         setting = self.spec.stages[index - 1] if index else None
         seconds: dict[str, float] = {}
-        self._provide(index, stage)
+        self._provide(index - 1, stage)
         self.resources.check()
         stage.path.mkdir(parents=True, exist_ok=True)
         self._emit_once("stage_start", stage.id, stage_kind=setting.kind if setting else START, index=index)
@@ -209,20 +185,24 @@ class _Run:
         made = fingerprint(model) if model == stage.checkpoint else model_fingerprint(model)
         rows.write_json(stage.metrics, self._metrics(index, stage, setting, benchmarks, seconds, made))
 
-    def _provide(self, index: int, stage: StageFolder) -> None:
-        """Starts what is made of the stages before, and is not running yet; whoever judges gets its address."""
+    def _provide(self, done: int, stage: StageFolder) -> None:
+        """Starts what is made of checkpoints up to that of stage `done`, and is not running yet; whoever judges gets its address."""
         waited = {need: waiting.last_stage(self.spec, one) for need, one in self.prepared.resources.items()}
-        ready = [need for need, last in waited.items() if 0 < last < index and need not in self.resources.addresses]
+        ready = {need: n for need, n in waited.items() if 0 < n <= done and need not in self.resources.addresses}
         for need in ready:
             one = self.prepared.resources[need]
-            made = [earlier for earlier in self.stages[1:index] if earlier.name in waiting.stages_of(one)]
+            made = [other for other in self.stages[1 : done + 1] if other.name in waiting.stages_of(one)]
             self.say(f"{stage.id}: starting what provides {need}")
-            self.resources.start(waiting.located(one, {earlier.name: check_checkpoint(earlier) for earlier in made}))
+            # Of the stage that is under way the checkpoint was made just now, and nothing is recorded yet to check it by.
+            folders = {other.name: other.checkpoint if other is stage else check_checkpoint(other) for other in made}
+            self.resources.start(waiting.located(one, folders))
         if ready:
             lock.pin_started(self.folder / "lock.json", {need: self.resources.decisive[need] for need in ready})
             self.scorer.close()
             self.scorer = self._scorer()
-            self._emit_once("resources", stage.id, **{need: self.resources.facts[need] for need in ready})
+        for last in sorted(set(ready.values())):  # told once, in the stage that made it, also when a run goes on
+            facts = {need: self.resources.facts[need] for need, n in ready.items() if n == last}
+            self._emit_once("resources", self.stages[last].id, **facts)
 
     def _start(self, stage: StageFolder) -> Path:
         """The model that the run starts from, made here for an `init:` spec."""
@@ -273,8 +253,10 @@ class _Run:
     def _model(self, index: int) -> Path:
         """The checkpoint that stage `index` starts from, checked: of the last policy before it, unless it names a model of its own."""
         own = self.spec.stages[index - 1].model
-        if own is not None:
-            return self._own_model(self.stages[index], local_model(own))
+        return self._policy(index) if own is None else self._own_model(self.stages[index], local_model(own))
+
+    def _policy(self, index: int) -> Path:
+        """The checkpoint of the last policy before stage `index`, checked."""
         last = waiting.policy_before(self.spec, index)
         before = self.stages[last]
         if last or self.spec.model.init is not None:
@@ -326,20 +308,25 @@ class _Run:
         return float(sum(value for event in steps for key, value in event.items() if key.endswith("_seconds")))
 
     def _evaluate(self, index: int, stage: StageFolder, model: Path) -> tuple[dict[str, Any], float]:
+        """Measures what the stage made; a reward model first by itself, then, once it serves, the policy that it stands beside."""
         begin = time.monotonic()
-        results = {}
+        results: dict[str, Any] = {}
 
         def before(name: str) -> Path | None:
             files = (earlier.eval_file(name) for earlier in reversed(self.stages[:index]))
             return next((file for file in files if file.exists()), None)
 
-        def sampling(left: Sequence[evaluate.Exam]) -> AbstractContextManager[Any]:
-            return _sampler(self.spec, stage, model, left)
+        def measure(model: Path, exams: Sequence[evaluate.Exam | pairs.PairExam]) -> None:
+            for name, result in measured(self.spec, stage, model, exams, self.scorer, before):
+                results[name] = result
+                self._say_result(stage, name, result)
 
-        exams = self.prepared.exams_after(index)
-        for name, result in measured(self.spec, stage, model, exams, self.scorer, before, sampling):
-            results[name] = result
-            self._say_result(stage, name, result)
+        is_policy = not index or self.spec.stages[index - 1].kind != pairs.OF
+        if not is_policy:
+            measure(model, self.prepared.pair_exams)
+        self._provide(index, stage)
+        if exams := self.prepared.exams_after(index):
+            measure(model if is_policy else self._policy(index), exams)
         return results, time.monotonic() - begin
 
     def _say_result(self, stage: StageFolder, name: str, result: Mapping[str, Any]) -> None:

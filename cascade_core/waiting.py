@@ -1,8 +1,9 @@
 """Which resources wait for a stage, and so which domains: `stage:NAME` in a resource's options is that stage's checkpoint.
 
-Such a resource is started when that stage is finished and runs until the end. Until then a domain that needs it is neither
-trained with rewards nor measured; a spec that would train it before is refused. Stages are counted from 1, as their folders
-are, and the starting model is 0.
+Such a resource is started as soon as that checkpoint is there, and a reward model's own benchmarks are measured; it runs until the
+end. What waited for it is measured in the same stage, of the policy as it then stands, so that the next stage has a value to start
+from. Until then a domain that needs it is neither trained with rewards nor measured; a spec that would train it before is refused.
+Stages are counted from 1, as their folders are, and the starting model is 0.
 """
 
 from __future__ import annotations
@@ -46,12 +47,17 @@ def _located(value: Any, checkpoints: Mapping[str, Path]) -> Any:
 
 
 def first_measured(spec: Spec, domain: Domain, provisions: Provisions) -> int:
-    """The first stage after which a domain can be judged: all that it needs runs by then.
+    """The first stage after which a domain can be judged: all that it needs runs by then."""
+    return max((last_stage(spec, provisions[need]) for need in domain.needs if need in provisions), default=0)
 
-    A resource of stage n runs from stage n + 1 on, so that its own stage is measured without it.
+
+def is_measured(spec: Spec, index: int, first: int) -> bool:
+    """Whether a policy is measured after stage `index` on what can be judged from stage `first` on.
+
+    A reward model leaves the policy as it was: only what waited for that very stage is measured there.
     """
-    last = max((last_stage(spec, provisions[need]) for need in domain.needs if need in provisions), default=0)
-    return last + 1 if last else 0
+    is_policy = not index or spec.stages[index - 1].kind != "reward_model"
+    return index >= first if is_policy else index == first
 
 
 def too_early(spec: Spec, domains: Domains, provisions: Provisions) -> Iterator[tuple[int, str, str]]:

@@ -14,6 +14,10 @@ from cascade_core.domain import Domain
 from cascade_core.errors import CheckpointError, RunChanged, SpecError
 from cascade_core.plan import plan
 from cascade_core.plugins import registry
+from cascade_core.prepare import prepare
+from cascade_core.report import matrix
+from cascade_core.report import record as report_record
+from cascade_core.report.answers import read_all
 from cascade_core.reward_model import RewardReader, tokens
 from cascade_core.rows import read
 from cascade_core.run import run
@@ -53,14 +57,43 @@ def test_the_policy_goes_past_a_reward_model(whole: Path) -> None:
     assert kind["architectures"] == ["LlamaForSequenceClassification"] and len(kind["id2label"]) == 1
 
 
-def test_a_domain_is_measured_from_the_stage_on_that_follows_its_resources(whole: Path) -> None:
+def test_a_domain_is_measured_from_the_stage_on_that_makes_its_resource(whole: Path) -> None:
     measured = {stage: sorted(metrics(whole, stage)["benchmarks"]) for stage in ("00-start", "01-rm", "02-rl")}
     assert measured == {
         "00-start": ["math/test"],
-        "01-rm": ["taste/halves", "taste/pairs"],
+        "01-rm": ["taste/halves", "taste/pairs", "taste/test"],
         "02-rl": ["math/test", "taste/test"],
     }
     assert "change" in metrics(whole, "02-rl")["benchmarks"]["math/test"]  # since the last time that it was measured
+
+
+def test_beside_a_reward_model_the_policy_is_measured_as_it_stands(whole: Path, tmp_path: Path) -> None:
+    """The rows are those of the model that the next stage starts from, so that what this gains has a value to start from."""
+    from cascade_core.sampling import LocalSampler
+
+    spec = load(spec_at(tmp_path))
+    exam = next(exam for exam in prepare(spec).exams if exam.name == "taste/test")
+    sampler = LocalSampler(whole / "stages" / "00-start" / "checkpoint", spec.evaluation.batch_size)
+    drawn = sampler.sample(exam.tasks, exam.samples, exam.sampling, spec.evaluation.seed)
+    rows = list(read(whole / "stages" / "01-rm" / "eval" / "taste" / "test.jsonl"))
+    assert [row["response"] for row in rows] == [one.text for samples in drawn for one in samples]
+    assert metrics(whole, "02-rl")["benchmarks"]["taste/test"]["change"]["n"] == len(rows) == 20
+
+
+def test_a_stage_that_trains_a_reward_model_is_not_said_to_have_trained_the_policy(whole: Path) -> None:
+    record = report_record.read(whole)
+    cells = matrix.build(record, read_all(record.stages)).cells
+    own = {name: cells[name, "01-rm"].is_own for name in ("taste/pairs", "taste/test")}
+    assert own == {"taste/pairs": True, "taste/test": False}
+    assert cells["taste/test", "02-rl"].is_own and cells["taste/test", "02-rl"].change is not None
+
+
+def test_what_serves_a_reward_model_is_told_once_where_it_was_made(whole: Path) -> None:
+    events = [json.loads(line) for line in (whole / "events.jsonl").read_text().splitlines()]
+    kinds = [(event["kind"], event.get("benchmark")) for event in events if event["stage"] == "01-rm"]
+    told = [kind for kind in kinds if kind[0] in ("eval", "resources")]
+    assert told == [("eval", "taste/pairs"), ("eval", "taste/halves"), ("resources", None), ("eval", "taste/test")]
+    assert [event["stage"] for event in events if event["kind"] == "resources"] == ["01-rm"]
 
 
 def test_pairs_that_teach_nothing_are_left_out_and_told(whole: Path) -> None:
@@ -113,7 +146,7 @@ def test_a_run_killed_in_and_given_again_ends_with_the_same_files(place: str, wh
 
 
 @pytest.mark.drill
-@pytest.mark.parametrize("place", ["data", "checkpoint", "pairs", "resource"])
+@pytest.mark.parametrize("place", ["data", "checkpoint", "pairs", "resource", "policy", "after"])
 def test_a_run_killed_elsewhere_ends_with_the_same_files_too(place: str, whole: Path, tmp_path: Path) -> None:
     same_again(place, whole, tmp_path)
 
@@ -128,7 +161,7 @@ def same_again(place: str, whole: Path, tmp_path: Path) -> None:
     assert sorted(found) == sorted(expected)
     assert [name for name in expected if found[name] != expected[name]] == []
     told = (tmp_path / "log").read_text().split()
-    assert told[-2] == "stop" and told.count("start") == (2 if place == "resource" else 1)
+    assert told[-2] == "stop" and told.count("start") == (2 if place in ("resource", "policy", "after") else 1)
     assert {Path(told[1])} == {tmp_path / "run" / "stages" / "01-rm" / "checkpoint"}
 
 
@@ -156,7 +189,7 @@ def test_a_stage_with_a_model_of_its_own_insists_on_it(whole: Path, tmp_path: Pa
         pass
 
     def stop(line: str) -> None:
-        if "02-rl: starting" in line:
+        if "02-rl: training" in line:
             raise Stop
 
     with pytest.raises(Stop):
@@ -261,12 +294,12 @@ def test_a_plan_counts_pairs_and_how_often_each_benchmark_is_measured(tmp_path: 
     spec: Spec = load(spec_at(tmp_path))
     made = plan(spec, check(spec), tasks=True)
     assert {one.name: (one.of, one.tasks, one.times) for one in made.benchmarks} == {
-        "taste/test": ("policy", 20, 1),
+        "taste/test": ("policy", 20, 2),
         "taste/pairs": ("reward_model", 20, 1),
         "taste/halves": ("reward_model", 8, 1),
         "math/test": ("policy", 20, 2),
     }
-    assert made.evaluations == 2 and made.totals["evaluated"] == 60
+    assert made.evaluations == 2 and made.totals["evaluated"] == 80
     rm = made.stages[0]
     assert (rm.kind, rm.tasks, rm.responses, rm.settings["batch_size"]) == ("reward_model", 64, 0, 8)
     assert "model" in rm.settings and "kl" not in rm.settings and "model" not in made.stages[1].settings

@@ -163,7 +163,9 @@ def _row(
         since = None
         if baseline is not None and before is not None and stage.index > baseline.index:
             since = step if before.id == baseline.id else _paired(answers, name, baseline, stage)
-        cell = _cell(result, is_own=name.partition("/")[0] in stage.domains)
+        # What is sampled is a policy, and a reward model's stage trains none: it only makes it possible to measure.
+        is_trained = stage.kind != "reward_model" or "sampling" not in result
+        cell = _cell(result, is_own=is_trained and name.partition("/")[0] in stage.domains)
         yield stage, replace(cell, change=step, since=since, below_best=value - best[0], best_stage=best[1])
         before = stage
 
