@@ -34,7 +34,11 @@ stages:
     kl: 0.01
     overlong: mask
     rollout: {prompts_per_step: 128, samples_per_prompt: 8, max_response_tokens: 512}
-evaluation: {limit: 100, samples: 1, sampling: {max_response_tokens: 512}}
+evaluation:
+  limit: 100
+  samples: 1
+  sampling: {max_response_tokens: 512}
+  vllm_args: {max_num_seqs: 64, enable_prefix_caching: false, quantization: fp8, block_size: 16, dtype: bfloat16, enable_chunked_prefill: true}
 """
 THREE_BOUNDS = "stages.if.trainer_args={algo.advantage.is_correction_threshold: [0.1, 0.5, 5.0]}"
 TWO_DELTAS = (
@@ -68,7 +72,7 @@ def rehearse(engine, tmp_path):
     return call
 
 
-def test_a_spec_for_a_cluster_is_tried_whole_on_this_machine(rehearse):
+def test_a_spec_for_a_cluster_is_tried_whole_on_this_machine(rehearse, tmp_path):
     status, told = rehearse()
     assert (status, told["mistakes"]) == (0, []), told
     for stage in told["stages"]:
@@ -82,13 +86,19 @@ def test_a_spec_for_a_cluster_is_tried_whole_on_this_machine(rehearse):
         ("if", "actor.num_gpus_per_node"): (8, 1),
         ("if", "steps"): (400, 2),
         ("math", "rollout.max_response_tokens"): (512, 32),
+        ("", "evaluation.tensor_parallel_size"): (2, 1),
+        ("", "evaluation.vllm_args.quantization"): ("fp8", None),
+        ("", "evaluation.vllm_args.block_size"): (16, None),
+        ("", "evaluation.vllm_args.dtype"): ("bfloat16", "float32"),
     }
     assert {key: replaced.get(key) for key in wanted} == wanted
-    assert [one["failed"] for one in told["benchmarks"]] == [0, 0]
+    assert [(one["scored"], one["failed"]) for one in told["benchmarks"]] == [(4, 0), (4, 0)]
+    said = (tmp_path / "trial" / "eval" / "vllm.log").read_text("utf-8", "replace")
+    assert "max_num_seqs" not in said and "the model is loaded" in said
 
 
 def test_mistakes_that_only_the_engine_finds_are_found_in_every_stage(rehearse):
-    status, told = rehearse(THREE_BOUNDS, TWO_DELTAS)
+    status, told = rehearse(THREE_BOUNDS, TWO_DELTAS, "evaluation={sampler: transformers, limit: 100}")
     assert status == 1
     first, second = (one["what"] for one in told["mistakes"])
     assert first.startswith("stage 'if': OpenRLHF ended with status 1 at step 0")
