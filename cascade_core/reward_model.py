@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cascade_core.determinism import derive, seeded, settle_threads
+from cascade_core.domain import Message
 from cascade_core.errors import TrainerError
 from cascade_core.pretrained import context_length, explained, quiet_bars
 
@@ -89,19 +90,15 @@ def tokens(tokenizer: PreTrainedTokenizerBase, row: Mapping[str, Any], response:
     Raises:
         TrainerError: the template refuses the row, or nothing is left to read.
     """
-    plain, prompt = _plain(tokenizer), row["prompt"]
+    text = plain(tokenizer)
     if tokenizer.chat_template is not None:
-        asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-        turns = [{**turn, "content": plain(turn["content"])} for turn in asked]
-        whole = _rendered(tokenizer, row, [*turns, {"role": "assistant", "content": plain(response)}])
-        found: Any = tokenizer(_sound(whole), add_special_tokens=False, verbose=False)
+        whole = _rendered(tokenizer, row, turns(row["prompt"], response, text))
+        found: Any = tokenizer(sound(whole), add_special_tokens=False, verbose=False)
+    elif tokenizer.sep_token_id is not None:
+        found = tokenizer(lines(row["prompt"], text), text(response), verbose=False)
     else:
-        lines = plain(prompt if isinstance(prompt, str) else "\n".join(turn["content"] for turn in prompt))
-        if tokenizer.sep_token_id is not None:
-            found = tokenizer(_sound(lines), _sound(plain(response)), verbose=False)
-        else:
-            whole = lines + plain(response) + str(tokenizer.eos_token or "")
-            found = tokenizer(_sound(whole), add_special_tokens=False, verbose=False)
+        whole = lines(row["prompt"], text) + text(response) + str(tokenizer.eos_token or "")
+        found = tokenizer(whole, add_special_tokens=False, verbose=False)
     if not found["input_ids"]:
         raise TrainerError(f"task {row.get('id')!r} has an empty prompt and an empty response")
     types = list(found["token_type_ids"]) if "token_type_ids" in tokenizer.model_input_names else None
@@ -118,14 +115,29 @@ def _rendered(tokenizer: PreTrainedTokenizerBase, row: Mapping[str, Any], turns:
         raise TrainerError(f"the model's chat template refuses task {row.get('id')!r}: {cause}") from cause
 
 
-def _plain(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:
+def turns(prompt: str | Sequence[Message], response: str, text: Callable[[str], str]) -> list[Any]:
+    """The conversation that a chat template renders, the response as the assistant's turn; `text` is `plain`'s."""
+    asked: Sequence[Message] = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    said = [{**turn, "content": text(turn["content"])} for turn in asked]
+    return [*said, {"role": "assistant", "content": text(response)}]
+
+
+def lines(prompt: str | Sequence[Message], text: Callable[[str], str]) -> str:
+    """A prompt without a chat template: what its turns say, a line each; `text` is `plain`'s."""
+    return text(prompt if isinstance(prompt, str) else "\n".join(turn["content"] for turn in prompt))
+
+
+def plain(tokenizer: PreTrainedTokenizerBase) -> Callable[[str], str]:
+    """What makes a text of prompts and responses one that holds no special token (`<|im_end|>` to `< |im_end|>`), and is sound."""
     special = {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
     named = sorted((one for one in special | set(tokenizer.all_special_tokens) if len(one) > 1), key=len, reverse=True)
-    pattern = re.compile("|".join(map(re.escape, named))) if named else None
-    return lambda text: pattern.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text) if pattern else text
+    if not named:
+        return sound
+    pattern = re.compile("|".join(map(re.escape, named)))
+    return lambda text: pattern.sub(lambda found: f"{found[0][0]} {found[0][1:]}", sound(text))
 
 
-def _sound(text: str) -> str:
+def sound(text: str) -> str:
     """The text without lone surrogates, which no tokenizer takes."""
     return text.encode("utf-8", "replace").decode("utf-8")
 

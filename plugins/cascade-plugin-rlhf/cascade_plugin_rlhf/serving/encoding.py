@@ -9,18 +9,18 @@ an end-of-text token there, put behind a space where it was missing (`datasets/r
 
 **Too long** is cut from the left, since a score is read at the end and the response is what is judged: a text keeps its first token where that is the
 tokenizer's beginning of text, and its end; a pair loses the beginning of its prompt, and of its response only where that alone is too
-long. What was cut is told by item. Words in a prompt or response that look like special tokens are broken by a space (`<|im_end|>` to
-`< |im_end|>`): they are text, and end nobody's turn.
+long. What was cut is told by item. How prompts and responses become texts is the core's (`cascade_core/reward_model.py`), the same for those who train such a model
+and measure it: words in them that look like special tokens are broken by a space, since they are text and end nobody's turn.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from cascade_core.domain import Message
 from cascade_core.errors import ResourceError
+from cascade_core.reward_model import lines, plain, sound, turns
 from cascade_plugin_rlhf.serving.model import Encoded
 
 TEMPLATES = ("auto", "chat", "pair", "plain")
@@ -61,11 +61,7 @@ class Encoder:
             raise ResourceError(
                 f"the tokenizer cannot do template {template!r} (it can: {', '.join(name for name in able if able[name])})"
             )
-        special = {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
-        named = sorted(
-            (token for token in special | set(tokenizer.all_special_tokens) if len(token) > 1), key=len, reverse=True
-        )
-        self._special = re.compile("|".join(map(re.escape, named))) if named else None
+        self._plain = plain(tokenizer)
 
     def item(self, prompt: str | Sequence[Message], response: str) -> Encoded:
         """The tokens of a prompt with its response.
@@ -74,17 +70,15 @@ class Encoder:
             Unreadable: the template refuses the conversation, or nothing is left of it.
         """
         if self.template == "pair":
-            return self._pair(self._lines(prompt), self._text(response))
+            return self._pair(lines(prompt, self._plain), self._plain(response))
         if self.template == "plain":
-            return self.text(self._lines(prompt) + self._text(response) + self._end())
-        given: Sequence[Message] = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-        turns = [{**turn, "content": self._text(turn["content"])} for turn in given]
-        turns.append({"role": "assistant", "content": self._text(response)})
+            return self.text(lines(prompt, self._plain) + self._plain(response) + self._end())
+        said = turns(prompt, response, self._plain)
         try:
-            whole = str(self._tokenizer.apply_chat_template(turns, tokenize=False))
+            whole = str(self._tokenizer.apply_chat_template(said, tokenize=False))
         except Exception as cause:
-            said = " ".join(str(cause).split())[:200]
-            raise Unreadable(f"the chat template refuses the conversation: {said}") from cause
+            why = " ".join(str(cause).split())[:200]
+            raise Unreadable(f"the chat template refuses the conversation: {why}") from cause
         if self._ends:
             whole = whole.rstrip("\n")
             whole += "" if whole.endswith(self._end()) else f" {self._end()}"
@@ -96,7 +90,7 @@ class Encoder:
         Raises:
             Unreadable: there are none.
         """
-        ids = self._tokenizer(_sound(whole), add_special_tokens=False, verbose=False)["input_ids"]
+        ids = self._tokenizer(sound(whole), add_special_tokens=False, verbose=False)["input_ids"]
         if not ids:
             raise Unreadable("there is nothing to score: the text has no tokens")
         kept, first = ids, self._tokenizer.bos_token_id
@@ -124,15 +118,8 @@ class Encoder:
         made = self._tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
         return [(int(begin), int(end)) for begin, end in made["offset_mapping"]]
 
-    def _lines(self, prompt: str | Sequence[Message]) -> str:
-        return self._text(prompt if isinstance(prompt, str) else "\n".join(turn["content"] for turn in prompt))
-
     def _end(self) -> str:
         return str(self._tokenizer.eos_token or "")
-
-    def _text(self, text: str) -> str:
-        text = _sound(text)
-        return self._special.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text) if self._special else text
 
 
 def _tail(text: str, offsets: Sequence[tuple[int, int]], count: int) -> str:
@@ -143,8 +130,3 @@ def _tail(text: str, offsets: Sequence[tuple[int, int]], count: int) -> str:
     while 0 < first < len(offsets) and offsets[first][0] < offsets[first - 1][1]:
         first += 1
     return text[offsets[first][0] :] if first < len(offsets) else ""
-
-
-def _sound(text: str) -> str:
-    """The text without lone surrogates, which no tokenizer takes."""
-    return text.encode("utf-8", "replace").decode("utf-8")
