@@ -62,6 +62,7 @@ DOMAIN = """
             if self.is_broken: raise RuntimeError(f"{self.model} cannot count")
             return self.model
         def stop(self): pass
+        def alive(self): return not self.is_broken
         def describe(self): return {"device": self.device}
 
     @hookimpl

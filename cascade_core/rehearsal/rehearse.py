@@ -158,7 +158,8 @@ class _Trial:
         tried = list(stages.train(self.lengths))
         measured = [*stages.pairs, *stages.measure()]
         try:
-            bench.running.check()
+            if not bench.waited.failed:  # which was told, and lives no more
+                bench.running.check()
         except CascadeError as cause:
             seen.add("stages", cause)
         self.notes += stages.notes

@@ -51,7 +51,6 @@ class Stages:
         """Tries every stage; mistakes go to `seen`."""
         for index, stage in enumerate(self.spec.stages, 1):
             trainer = stage.trainer or self.spec.trainer
-            self.bench.provide(self.made, self.say)
             if lacking := self.bench.waited.lacking(stage):
                 self.notes.append(f"stage {stage.name!r} was not tried: {lacking}, and there is none")
                 continue
@@ -64,6 +63,7 @@ class Stages:
                 self.seen.add("stages", what if stage.name in what else f"stage {stage.name!r}: {what}")
             tried = self._tried(stage, folder, trainer, time.monotonic() - begin, lengths.get(stage.name))
             self.say(str(tried))
+            self.bench.provide(self.made, self.say)
             yield tried
 
     def _train(self, stage: Stage, folder: Path) -> None:

@@ -18,7 +18,7 @@ from cascade_core.settings import Spec, Stage
 
 
 class Waited:
-    """What is still to be started; `running` is what runs."""
+    """What is still to be started; `running` is what runs, `failed` names what could not be started."""
 
     def __init__(
         self,
@@ -30,6 +30,7 @@ class Waited:
     ) -> None:
         self._spec, self._domains, self._running, self._found = spec, domains, running, found
         self._left = {need: one for need, one in chosen.items() if waiting.stages_of(one)}
+        self.failed: set[str] = set()
 
     @property
     def domains(self) -> list[str]:
@@ -55,12 +56,13 @@ class Waited:
             made: the stages that were tried, and their checkpoints.
         """
         before, failed = self.domains, []
-        ready = [need for need, one in self._left.items() if set(waiting.stages_of(one)) <= set(made)]
-        for need in ready:
+        ready = {need for need, one in self._left.items() if set(waiting.stages_of(one)) <= set(made)}
+        for need in sorted(ready - self.failed):
             try:
                 self._running.start(waiting.located(self._left[need], made), self._found)
             except CascadeError as cause:
                 failed.append(cause)
+                self.failed.add(need)
                 continue
             del self._left[need]
         return [name for name in before if name not in self.domains], failed
