@@ -324,8 +324,8 @@ class _Run:
         is_policy = not index or self.spec.stages[index - 1].kind != pairs.OF
         if not is_policy:
             measure(model, self.prepared.pair_exams)
-        self._provide(index, stage)
         if exams := self.prepared.exams_after(index):
+            self._provide(index, stage)
             measure(model if is_policy else self._policy(index), exams)
         return results, time.monotonic() - begin
 

@@ -139,6 +139,17 @@ def test_report_and_comparison_show_what_was_not_measured_as_such(whole: Path, t
     assert CliRunner().invoke(app, ["report", str(whole)]).exit_code == 0
 
 
+def test_what_nobody_asks_any_more_is_not_started(tmp_path: Path) -> None:
+    path = spec_at(
+        tmp_path,
+        (SPEC[SPEC.index("  - name: rl") : SPEC.index("scoring:")], ""),
+        ("limit: 20,", "limit: 20, benchmarks: [taste/pairs],"),
+    )
+    run(load(path, ["stages.rm.steps=1", "stages.rm.save_every=0"]), tmp_path / "run", say=lambda line: None)
+    assert list(metrics(tmp_path / "run", "01-rm")["benchmarks"]) == ["taste/pairs"]
+    assert not (tmp_path / "log").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["step"])
 def test_a_run_killed_in_and_given_again_ends_with_the_same_files(place: str, whole: Path, tmp_path: Path) -> None:
