@@ -5,11 +5,17 @@ flags. OpenRLHF alone samples, judges with a function of four lines from a file 
 has its agent ask the service of the stage for tasks and advantages, and verdicts of the domain math in a process of their own. The two jobs run side
 by side, so that their steps lie between each other and a busy machine slows both; after the first steps, what each step cost is
 the CPU time of all processes of its side from one step's end to the next: the program, Ray's daemons and workers, engines, and, of ours, `cascade
-run` itself with its service and scoring processes. Steps count that had ended when the first side was done.
+run` itself with its service and scoring processes. Steps count that lie where both sides made steps that count, since a step costs
+something else when the other side is not at work.
+
+vLLM's processes ask each other for work without a pause for a second after the last, on a CPU even in an engine of one device, where there is one process on a
+GPU. What they use so is not work, and is as much as the cores have left while their side does something else; a plugin of vLLM's counts it
+(`COUNTER`), on both sides, and it is told apart.
 
     python benchmarks/openrlhf_overhead.py [--python .openrlhf/bin/python] [--steps 40] [--prompts 8] [--samples 4]
 
-The last line is one JSON object: the medians, their ratio (wanted: at most 1.10), and what each kind of process used in a step.
+The last line is one JSON object: the medians, their `ratio` (wanted: at most 1.10) and that without vLLM's waiting (`work_ratio`), and
+what each kind of process used in a step.
 """
 
 from __future__ import annotations
@@ -18,6 +24,7 @@ import argparse
 import json
 import os
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -70,6 +77,38 @@ def reward_func(queries, prompts, labels):
     return {"rewards": value, "scores": value, "extra_logs": {}}
 """
 
+WAITING = "vLLM's engine, waiting"
+COUNTER = """
+import mmap, os, pathlib, threading, time
+from contextlib import contextmanager
+
+cells, lock = {}, threading.Lock()
+
+def add(seconds):
+    with lock:
+        name = str(os.getpid())  # processes are forked
+        if name not in cells:
+            with open(pathlib.Path(__file__).with_name(name), "w+b") as file:
+                file.write(bytes(8))
+                file.flush()
+                cells[name] = memoryview(mmap.mmap(file.fileno(), 8)).cast("d")
+        cells[name][0] += seconds
+
+def register():
+    from vllm.distributed.device_communicators.shm_broadcast import MessageQueue
+    acquire_read = MessageQueue.acquire_read
+
+    @contextmanager
+    def counted(self, *args, **named):
+        begun = time.thread_time()
+        with acquire_read(self, *args, **named) as found:
+            add(time.thread_time() - begun)
+            yield found
+
+    MessageQueue.acquire_read = counted
+"""
+"""CPU seconds that a process of vLLM's has waited for messages, in a file of its number beside this module."""
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -80,26 +119,41 @@ class Mark:
     cpu: Mapping[str, float]
 
 
-def per_step(marks: Sequence[Mark], until: float) -> list[dict[str, float]]:
-    """What each step after the first ones used, of those that had ended by `until`.
+def per_step(marks: Sequence[Mark], since: float, until: float) -> list[dict[str, float]]:
+    """What each step after the first ones used, of those that began at `since` or later and had ended by `until`.
 
     A step whose end was only seen together with that of the next is left out, and so is the next.
     """
     return [
         {kind: now.cpu[kind] - before.cpu.get(kind, 0.0) for kind in now.cpu}
         for before, now in pairwise(marks)
-        if now.step == before.step + 1 and before.step >= SKIPPED and now.at <= until
+        if now.step == before.step + 1 and before.step >= SKIPPED and since <= before.at and now.at <= until
     ]
 
 
 def compared(marks: Mapping[str, Sequence[Mark]]) -> dict[str, Any]:
-    """The figures of two sides, `ours` and `alone`."""
+    """The figures of two sides, `ours` and `alone`.
+
+    Raises:
+        SystemExit: one was done before the other had begun.
+    """
+    since = max(next(mark.at for mark in each if mark.step >= SKIPPED) for each in marks.values())
     until = min(each[-1].at for each in marks.values())
-    steps = {side: per_step(each, until) for side, each in marks.items()}
+    steps = {side: per_step(each, since, until) for side, each in marks.items()}
+    if not all(steps.values()):
+        raise SystemExit("one side was done before the other had made a step that counts; give more --steps")
     middle = {side: statistics.median(sum(step.values()) for step in each) for side, each in steps.items()}
-    found: dict[str, Any] = {"ratio": round(middle["ours"] / middle["alone"], 3)}
+    work = {
+        side: statistics.median(sum(step.values()) - step.get(WAITING, 0.0) for step in each)
+        for side, each in steps.items()
+    }
+    found: dict[str, Any] = {
+        "ratio": round(middle["ours"] / middle["alone"], 3),
+        "work_ratio": round(work["ours"] / work["alone"], 3),
+    }
     for side, each in steps.items():
         found[f"{side}_cpu_seconds"] = round(middle[side], 3)
+        found[f"{side}_work_seconds"] = round(work[side], 3)
         found[f"{side}_steps"] = len(each)
         kinds = sorted({kind for step in each for kind in step})
         shares = {kind: statistics.mean(step.get(kind, 0.0) for step in each) for kind in kinds}
@@ -109,11 +163,12 @@ def compared(marks: Mapping[str, Sequence[Mark]]) -> dict[str, Any]:
 
 @dataclass
 class Side:
-    """A training under way: the process whose descendants it consists of, whether that one is a part of it, and its log."""
+    """A training under way: the process whose descendants it consists of, whether that one is a part of it, its log, and where `COUNTER` is."""
 
     root: psutil.Process
     log: Path
     counts_root: bool
+    counter: Path
     marks: list[Mark] = field(default_factory=list)
     _read: int = 0
 
@@ -140,6 +195,10 @@ class Side:
             total[name] += used.children_user + used.children_system
             if self.counts_root or process is not self.root:
                 total[name] += used.user + used.system
+            if (cell := self.counter / str(process.pid)).exists():
+                (waited,) = struct.unpack("d", cell.read_bytes())
+                total[WAITING] += waited
+                total[name] -= waited
         return dict(total)
 
 
@@ -163,14 +222,25 @@ def kind(words: Sequence[str]) -> str:
     return "others"
 
 
+def counting(folder: Path) -> dict[str, str]:
+    """The variables of this process, and `COUNTER` installed where they say."""
+    about = folder / "waited-0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: waited\nVersion: 0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[vllm.general_plugins]\nwaited = waited:register\n", encoding="utf-8")
+    (folder / "waited.py").write_text(COUNTER, encoding="utf-8")
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
+    return {**os.environ, "PYTHONPATH": path}
+
+
 @contextmanager
-def ours(spec: Path, folder: Path) -> Iterator[Side]:
+def ours(spec: Path, folder: Path, counter: Path) -> Iterator[Side]:
     """`cascade run` in a process of its own."""
     words = [sys.executable, "-c", "from cascade_core.cli import main; main()", "run", str(spec)]
     with (folder.parent / "ours.log").open("wb") as log:
-        run = subprocess.Popen([*words, "--folder", str(folder)], stdout=log, stderr=log)
+        run = subprocess.Popen([*words, "--folder", str(folder)], env=counting(counter), stdout=log, stderr=log)
     try:
-        yield Side(psutil.Process(run.pid), folder / "stages" / "01-math" / "train.log", counts_root=True)
+        yield Side(psutil.Process(run.pid), folder / "stages" / "01-math" / "train.log", True, counter)
     finally:
         run.terminate()
         run.wait()
@@ -199,10 +269,11 @@ def alone(stage: Stage, engine: Engine, model: Path, prompts: Path, folder: Path
         python=engines.interpreter(engine),
         adapt=adapted,
     )
-    environment = engines.environment(os.environ, engine, folder / "lent", "", "")
+    counter = folder / "waited"
+    environment = engines.environment(counting(counter), engine, folder / "lent", "", "")
     with Running(words, environment, folder / "train.log", folder / "job.json") as job:
         guard = json.loads((folder / "job.json").read_text("utf-8"))["guard"]
-        side = Side(psutil.Process(guard), folder / "train.log", counts_root=False)
+        side = Side(psutil.Process(guard), folder / "train.log", False, counter)
         yield side
         job.end()
 
@@ -235,9 +306,9 @@ def measured(python: Path, steps: int, prompts: int, samples: int) -> dict[str, 
         text = SPEC.format(python=python.absolute(), model=model, steps=steps, prompts=prompts, samples=samples)
         spec.write_text(text, encoding="utf-8")
         stage, engine = load(spec).stages[0], Engine(python=str(python.absolute()), cpu=True)
-        sides = {"ours": stack.enter_context(ours(spec, place / "run"))}
+        sides = {"ours": stack.enter_context(ours(spec, place / "run", place / "waited"))}
         drawn = place / "run" / "stages" / "01-math" / "prompts.jsonl"
-        while not drawn.exists():
+        while not sides["ours"].log.exists():  # both jobs begin at once
             if not sides["ours"].root.is_running() or sides["ours"].root.status() == psutil.STATUS_ZOMBIE:
                 raise SystemExit((place / "ours.log").read_text("utf-8", "replace")[-3000:])
             time.sleep(0.1)

@@ -83,27 +83,88 @@ def test_the_benchmark_of_openrlhf_takes_what_lies_between_the_ends_of_steps():
         found, used = [], 50.0
         for step in range(steps):
             used += 100.0 if step <= first else cost * (7 if step == first + 2 else 1)
-            found.append(overhead.Mark(step, begin + step, {"engine": used, "ours": 0.25 * step}))
+            waited = 0.5 * step if cost > 2 else 0.0
+            told = {"engine": used - waited, "ours": 0.25 * step, overhead.WAITING: waited}
+            found.append(overhead.Mark(step, begin + step, told))
         return found
 
     alone, ours = marks(1.75, first + 12), marks(2.75, first + 30, begin=0.5)
     found = overhead.compared({"ours": ours, "alone": alone})
     assert (found["alone_cpu_seconds"], found["ours_cpu_seconds"]) == (2.0, 3.0)
-    assert found["ratio"] == 1.5
-    assert (found["alone_steps"], found["ours_steps"]) == (
-        11,
-        10,
-    )  # those of ours that ended after the other side do not count
-    assert found["alone_by_process"] == {"engine": round(1.75 * 17 / 11, 3), "ours": 0.25}
+    assert (found["ratio"], found["work_ratio"]) == (1.5, 1.25)
+    # The first of the one, and what the other did after it, lie where the other side was not at work.
+    assert (found["alone_steps"], found["ours_steps"]) == (10, 10)
+    assert found["alone_by_process"] == {"engine": 1.75 * 16 / 10, "ours": 0.25}
+
+
+def test_the_benchmark_of_openrlhf_says_that_its_sides_were_never_at_work_at_once():
+    overhead = loaded("openrlhf_overhead.py")
+    marks = {
+        side: [overhead.Mark(step, begin + step, {"engine": float(step)}) for step in range(20)]
+        for side, begin in (("ours", 0.0), ("alone", 18.0))
+    }
+    with pytest.raises(SystemExit, match="one side was done before the other had made a step that counts"):
+        overhead.compared(marks)
+
+
+LINE = "INFO 11-30 14:00:00 ppo_trainer.py:550] ✨ Global step {}: {{'policy_loss': 0.5}}\n"
+QUEUE = """
+import time
+from contextlib import contextmanager
+
+class MessageQueue:
+    @contextmanager
+    def acquire_read(self, timeout=None):
+        end = time.thread_time() + timeout
+        while time.thread_time() < end: pass
+        yield "word"
+"""
+READER = """
+import os, time
+from importlib.metadata import entry_points
+(point,) = entry_points(group="vllm.general_plugins", name="waited")
+point.load()()
+from vllm.distributed.device_communicators.shm_broadcast import MessageQueue
+for seconds in (0.1, 0.2):
+    with MessageQueue().acquire_read(timeout=seconds) as word:
+        end = time.thread_time() + 1.0
+        while time.thread_time() < end: pass
+print(word, flush=True)
+input()
+"""
+
+
+def test_the_benchmark_of_openrlhf_tells_vllms_waiting_for_messages_from_its_work(tmp_path, monkeypatch):
+    import psutil
+
+    overhead = loaded("openrlhf_overhead.py")
+    place = tmp_path / "vllm" / "distributed" / "device_communicators"
+    place.mkdir(parents=True)
+    (place / "shm_broadcast.py").write_text(QUEUE, "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    environment = overhead.counting(tmp_path / "counter")
+    log = tmp_path / "train.log"
+    log.write_text(LINE.format(1), "utf-8")
+    with subprocess.Popen([sys.executable, "-c", READER], env=environment, stdin=-1, stdout=-1, text=True) as reader:
+        assert reader.stdin is not None and reader.stdout is not None
+        assert reader.stdout.readline() == "word\n"
+        side = overhead.Side(psutil.Process(reader.pid), log, True, tmp_path / "counter")
+        side.look()
+        used = psutil.Process(reader.pid).cpu_times()
+        reader.stdin.write("\n")
+    (mark,) = side.marks
+    assert 0.3 <= mark.cpu[overhead.WAITING] < 0.35
+    assert sum(mark.cpu.values()) == pytest.approx(used.user + used.system, abs=0.05)
 
 
 def test_the_benchmark_of_openrlhf_leaves_out_steps_that_were_seen_together():
     overhead = loaded("openrlhf_overhead.py")
     marks = [overhead.Mark(step, float(step), {"engine": 3.0 * step}) for step in range(20) if step not in (8, 9)]
     marks.append(overhead.Mark(20, 20.0, {"engine": 60.0, "late": 1.0}))
-    found = overhead.per_step(marks, 20.0)
+    found = overhead.per_step(marks, 0.0, 20.0)
     assert [sum(step.values()) for step in found] == [3.0] * (20 - overhead.SKIPPED - 4) + [4.0]
-    assert len(overhead.per_step(marks, 19.0)) == len(found) - 1
+    assert len(overhead.per_step(marks, 0.0, 19.0)) == len(found) - 1
+    assert len(overhead.per_step(marks, overhead.SKIPPED + 0.5, 20.0)) == len(found) - 1
 
 
 def test_the_benchmark_of_openrlhf_counts_the_processes_of_a_training_and_those_that_have_ended(tmp_path):
@@ -114,18 +175,17 @@ def test_the_benchmark_of_openrlhf_counts_the_processes_of_a_training_and_those_
     program = (
         f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}]); print(flush=True); input(); {burn}"
     )
-    line = "INFO 11-30 14:00:00 ppo_trainer.py:550] ✨ Global step {}: {{'policy_loss': 0.5}}\n"
     log = tmp_path / "train.log"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {program!r}], check=True); print(flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", parent], stdin=-1, stdout=-1, text=True) as root:
         assert root.stdin is not None and root.stdout is not None
-        side = overhead.Side(psutil.Process(root.pid), log, counts_root=False)
+        side = overhead.Side(psutil.Process(root.pid), log, False, tmp_path)
         side.look()
         assert side.marks == []
-        log.write_text(line.format(1), "utf-8")
+        log.write_text(LINE.format(1), "utf-8")
         root.stdout.readline()
         side.look()
-        log.write_text(line.format(1) + line.format(2) + "INFO, half a line", "utf-8")
+        log.write_text(LINE.format(1) + LINE.format(2) + "INFO, half a line", "utf-8")
         root.stdin.write("\n")
         root.stdin.flush()
         root.stdout.readline()
