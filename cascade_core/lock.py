@@ -133,7 +133,8 @@ def pin_started(path: Path, decisive: Mapping[str, Mapping[str, Any]]) -> None:
     """Keeps in the lock at `path` what resources are, as they say once they run, or compares with what they were before.
 
     Args:
-        decisive: of each that has been started, `Resource.decisive`.
+        decisive: of each that has been started, `Resource.decisive`. What is made of a stage's checkpoint is none of them: that has a
+            fingerprint of its own, and may be trained anew.
 
     Raises:
         RunChanged: one is something else than when the run began.

@@ -197,7 +197,6 @@ class _Run:
             folders = {other.name: other.checkpoint if other is stage else check_checkpoint(other) for other in made}
             self.resources.start(waiting.located(one, folders))
         if ready:
-            lock.pin_started(self.folder / "lock.json", {need: self.resources.decisive[need] for need in ready})
             self.scorer.close()
             self.scorer = self._scorer()
         for last in sorted(set(ready.values())):  # told once, in the stage that made it, also when a run goes on
