@@ -153,6 +153,22 @@ def test_a_hook_that_is_taken_out_is_not_there(tmp_path):
     assert told(code, {"CASCADE_OPENRLHF_WITHOUT": "ray"}, tmp_path) == [[], {}]
 
 
+def test_processes_of_an_engine_wait_for_messages_and_look_for_lost_ones(tmp_path):
+    place = tmp_path / "vllm" / "distributed" / "device_communicators"
+    place.mkdir(parents=True)
+    (place / "shm_broadcast.py").write_text(
+        "class SpinCondition:\n    busy_loop_s = 1\n    def wait(self, timeout_ms=None): found.append((self.busy_loop_s, timeout_ms))\nfound = []\n"
+    )
+    code = """
+import json
+from vllm.distributed.device_communicators.shm_broadcast import SpinCondition, found
+for timeout in (None, 5000, 3):
+    SpinCondition().wait(timeout)
+print(json.dumps(found))
+"""
+    assert told(code, {}, tmp_path) == [[0.001, 10], [0.001, 10], [0.001, 3]]
+
+
 @pytest.mark.slow
 def test_weights_go_from_the_trainer_to_every_engine():
     with socket.socket() as free:

@@ -22,6 +22,7 @@ from typing import Any
 
 Hook = Callable[[Any], None]
 _HOOKS: dict[str, Hook] = {}
+_LOOK_MS = 10
 _WAIT = timedelta(minutes=5)  # for a partner of the weight transfer that never comes
 
 
@@ -133,6 +134,21 @@ def layers(module: Any) -> None:
         layer.cpu_linear = linear
 
     module.dispatch_cpu_unquantized_gemm = plain
+
+
+@after("vllm.distributed.device_communicators.shm_broadcast")
+def pause(module: Any) -> None:
+    """vLLM puts even an engine of one device into two processes on a CPU, and each asks the other for messages without a pause
+    for a second after the last: without this, they take a core from the processes that train. A message wakes the other; one whose
+    notice is lost is found after `_LOOK_MS`.
+    """
+    wait = module.SpinCondition.wait
+
+    def patient(self: Any, timeout_ms: int | None = None) -> None:
+        self.busy_loop_s = min(self.busy_loop_s, 0.001)
+        wait(self, _LOOK_MS if timeout_ms is None else min(timeout_ms, _LOOK_MS))
+
+    module.SpinCondition.wait = patient
 
 
 @after("openrlhf.utils.deepspeed.deepspeed_utils")
