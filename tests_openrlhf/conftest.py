@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # of what the tests here share
 
 from openrlhf_runs import Cascade, command, finished
+from openrlhf_stopped import Stopped, stopped_and_finished
 
 from cascade_core.rehearsal import install
 
@@ -91,3 +92,9 @@ def cascade(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Cascade:
     spec.write_text(SPEC.format(python=engine))
     assert killed_in("math", 3, spec, folder), (place / "first.log").read_text("utf-8", "replace")[-3000:]
     return finished(spec, folder)
+
+
+@pytest.fixture(scope="session")
+def stopped(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Stopped:
+    """One stage, stopped in its third step by what it is judged with, and given again."""
+    return stopped_and_finished(engine, tmp_path_factory.mktemp("stopped"))

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_TOLD = re.compile(r"ppo_trainer\.py:\d+\] .{0,3}Global step (\d+): \{(.*)\}")
+_TOLD = re.compile(r"ppo_trainer(?:_async)?\.py:\d+\] .{0,3}Global step (\d+): \{(.*)\}")
 _NUMBER = re.compile(r"'([^']+)': ([^,]+)")
 
 
