@@ -21,11 +21,13 @@ import psutil
 import pytest
 import tiny_reward_models as tiny
 from cascade_plugin_rlhf.client import RewardClient
+from cascade_plugin_rlhf.domain import RLHF
 from cascade_plugin_rlhf.serving.encoding import Encoder
 from cascade_plugin_rlhf.serving.model import RewardModel, Source
 from cascade_plugin_rlhf.serving.process import named
 from cascade_plugin_rlhf.verdict import RewardModelError, Scored
 
+from cascade_core.domain import Response, Task
 from cascade_core.errors import ResourceError, UsageError
 from cascade_core.provision import build, choose, running
 
@@ -98,6 +100,20 @@ def test_scores_over_http_are_those_of_the_model_whatever_comes_together(
             thread.join(60)
         scores = [one.score for first in range(0, 40, 5) for one in found[first]]
         assert scores == pytest.approx(directly(folder, ITEMS), abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["new", "old"])
+def test_a_verdict_of_the_domain_says_what_the_served_model_cut(server: tuple[str, Any], name: str) -> None:
+    domain = RLHF(threshold=0.0)
+    domain.open({"reward_model": f"{server[0]}/v1/{name}"})
+    try:
+        long, short = (domain.score(Task("t", "2 and 2?"), Response(text)) for text in ("a" * 4 * tiny.CONTEXT, "4"))
+    finally:
+        domain.close()
+    assert (long.metrics["cut"], short.metrics["cut"]) == (1.0, 0.0)
+    found = re.search(r"; cut, the reward model read only the end of its (\d+) tokens$", long.note)
+    assert found and int(found[1]) > tiny.CONTEXT and "cut" not in short.note
 
 
 @pytest.mark.slow
