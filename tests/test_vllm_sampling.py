@@ -354,7 +354,10 @@ def test_the_model_is_spread_as_the_spec_says(
     [
         ({"evaluation": {"vllm_args": {"dtype": "float16"}}}, "is a setting of the sampler vllm"),
         ({"evaluation": {"tensor_parallel_size": 2}}, "is a setting of the sampler vllm"),
-        ({"evaluation": {"sampler": "vllm", "vllm_args": {"seed": 1}}}, "'seed' cannot be set: every response has a seed of its own; set evaluation.seed"),
+        (
+            {"evaluation": {"sampler": "vllm", "vllm_args": {"seed": 1}}},
+            "'seed' cannot be set: every response has a seed of its own; set evaluation.seed",
+        ),
         ({"evaluation": {"sampler": "vllm", "tensor_parallel_size": 2}}, "without a Ray cluster"),
     ],
 )
