@@ -1,22 +1,19 @@
 """Real sft stages with OpenRLHF's `train_sft` and DeepSpeed, one of them killed: what must be true of them afterwards."""
 
 import itertools
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import torch
+from pass_runs import kill
 from safetensors.torch import load_file
 from sft_stage import BATCH, STEPS, demonstrations, events
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from cascade_core.trainers.openrlhf import OpenRlhfTrainer
 from cascade_core.trainers.schedule import factor
 
 HERE = Path(__file__).parent
@@ -52,13 +49,7 @@ def learned(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def killed(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same as `learned`, killed as the kernel would after its second checkpoint, and given again."""
     folder = tmp_path_factory.mktemp("sft") / "killed"
-    run = start(folder, engine, "3e-3")
-    end = time.monotonic() + 200
-    while run.poll() is None and OpenRlhfTrainer().resume_step(folder) < 8 and time.monotonic() < end:
-        time.sleep(0.02)
-    os.kill(run.pid, signal.SIGKILL)
-    assert run.wait() == -signal.SIGKILL, (folder / "out").read_text("utf-8", "replace")[-2000:]
-    assert 8 <= OpenRlhfTrainer().resume_step(folder) < STEPS
+    kill(start(folder, engine, "3e-3"), folder, 8, STEPS, folder / "out")
     return finished(folder, engine, "3e-3")
 
 
