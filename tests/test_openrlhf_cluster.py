@@ -97,6 +97,20 @@ def test_a_connection_that_is_lost_is_made_again_and_no_line_is_printed_twice(
     assert process.returncode == 0 and len(cluster.jobs()) == 1
 
 
+def test_a_job_that_ray_forgot_is_told_at_once_and_not_waited_for(
+    tmp_path: Path, python: Path, cluster: RayCluster
+) -> None:
+    job = described(tmp_path, python, LINES.format(n=600, pause=0.05))
+    process = following(python, job)
+    assert process.stdout is not None and process.stdout.readline() == "line 0\n"
+    (cluster.folder / "cascade-job").rename(cluster.folder.with_name("forgotten"))  # as after a restart of its head
+    told, _ = process.communicate(timeout=15)
+    assert process.returncode == 1
+    assert told.splitlines()[-1] == (
+        f"cascade: Ray says of job cascade-job: it is not known any more, as after a restart of the Ray at {RAY}"
+    )
+
+
 def test_a_submission_whose_answer_was_lost_is_not_doubled(tmp_path: Path, python: Path, cluster: RayCluster) -> None:
     (cluster.folder / "deaf").touch()
     told, _ = following(python, described(tmp_path, python, LINES.format(n=3, pause=0))).communicate()

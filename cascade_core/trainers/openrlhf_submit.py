@@ -136,6 +136,9 @@ class Follower:
                 self._found()
                 pause = 1.0
             except Lost as lost:
+                with contextlib.suppress(Lost):
+                    if not await self.job.status():
+                        return ""
                 if not self._was_lost:
                     say(f"the connection to Ray at {self.job.address} was lost ({str(lost)[:300]}); it is tried again")
                 self._was_lost = True
@@ -151,7 +154,7 @@ class Follower:
                 next_one = next_one or asyncio.ensure_future(anext(log, None))
                 done, _ = await asyncio.wait([next_one], timeout=_SILENT_SECONDS)
                 if not done:
-                    if await self.job.status() not in _TERMINAL:
+                    if (status := await self.job.status()) and status not in _TERMINAL:
                         continue
                     return
                 text, next_one = next_one.result(), None
@@ -212,7 +215,8 @@ async def run(told: dict[str, Any]) -> int:
     status = following.result()
     if status == "SUCCEEDED":
         return 0
-    say(f"Ray says of job {job.id}: {status or 'it is not known any more'}; {await _message(job)}")
+    why = await _message(job) if status else f"it is not known any more, as after a restart of the Ray at {job.address}"
+    say(f"Ray says of job {job.id}: {'; '.join(filter(None, [status, why]))}")
     return FAILED
 
 
