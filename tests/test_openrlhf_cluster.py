@@ -138,6 +138,18 @@ def test_a_job_that_the_cluster_cannot_hold_is_not_submitted(
     assert process.returncode == 1 and cluster.jobs() == []
 
 
+def test_gpus_that_one_process_uses_must_be_of_one_machine(
+    tmp_path: Path, python: Path, cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_RAY_GPUS", "4")
+    process = following(python, described(tmp_path, python, "", gpus=8, entrypoint_gpus=8))
+    told, _ = process.communicate(timeout=30)
+    assert told == (
+        f"cascade: too few GPUs: the stage asks for 8 on one machine (engine.gpus), and Ray at {RAY} has 8 on 2 machines (4 + 4)\n"
+    )
+    assert process.returncode == 1 and cluster.jobs() == []
+
+
 def test_ending_a_job_ends_what_is_left_of_it_on_the_machines(
     tmp_path: Path, python: Path, cluster: RayCluster
 ) -> None:

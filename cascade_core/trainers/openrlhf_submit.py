@@ -249,19 +249,19 @@ async def _lacking(job: Job) -> str:
             )
         )
 
-    wanted = int(job.told["gpus"])
+    wanted, together = int(job.told["gpus"]), int(job.told["entrypoint_gpus"])
     try:
         found = await job.call(nodes)
     except Lost:
         return ""  # whoever submits will say more
-    alive = [one for one in found if one.state == "ALIVE"]
-    each = [int((one.resources_total or {}).get("GPU", 0)) for one in alive]
-    if sum(each) >= wanted:
+    each = [int((one.resources_total or {}).get("GPU", 0)) for one in found if one.state == "ALIVE"]
+    if sum(each) >= wanted and max(each, default=0) >= together:
         return ""
+    asked = f"{together} on one machine (engine.gpus)" if together else f"{wanted} (engine.nodes × engine.gpus)"
     shown = " + ".join(map(str, each[:16])) + (" + …" if len(each) > 16 else "")
     return (
-        f"too few GPUs: the stage asks for {wanted} (engine.nodes × engine.gpus), and Ray at {job.address} has {sum(each)} on"
-        f" {len(alive)} machine{'' if len(alive) == 1 else 's'} ({shown or 'none'})"
+        f"too few GPUs: the stage asks for {asked}, and Ray at {job.address} has {sum(each)} on"
+        f" {len(each)} machine{'' if len(each) == 1 else 's'} ({shown or 'none'})"
     )
 
 
