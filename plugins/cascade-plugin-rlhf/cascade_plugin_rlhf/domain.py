@@ -9,6 +9,7 @@ a scorer beside theirs. Importing this module loads no model, no HTTP library an
 from __future__ import annotations
 
 import importlib
+import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from cascade_core import Benchmark, Demonstration, Domain, Response, Score, Task
 from cascade_core.domain import BatchStats, Figures, Group, Pair
 from cascade_core.errors import ResourceError, TaskError, UsageError
-from cascade_core.sources import OnBadRow
+from cascade_core.sources import OnBadRow, digest
 from cascade_plugin_rlhf import tiny
 from cascade_plugin_rlhf.data import ARENA, REWARD_BENCH, Data, reference_of
 from cascade_plugin_rlhf.questions import JUDGED, Fields
@@ -173,6 +174,7 @@ class RLHF(Domain):
             if opened is not None:
                 opened.close()
         self._client = self._judge = None
+        self._references.clear()  # the next to be opened may be another reward model
 
     def score(self, task: Task, response: Response) -> Score:
         """The reward model's word: the raw score as `reward`, its distance to the reference's (or `threshold`) as `value`.
@@ -230,13 +232,14 @@ class RLHF(Domain):
 
     def _heard(self, task: Task, text: str, reference: str | None) -> tuple[Scored, Scored | None]:
         """The verdict on the text, and on its reference if there is one, which is scored once, in one request with its first text."""
-        known = None if reference is None else self._references.get(task.id)
+        key = digest(json.dumps([task.prompt, reference]))  # not by id: those of two sources may be the same
+        known = None if reference is None else self._references.get(key)
         items: list[tuple[Any, str]] = [(task.prompt, text)]
         if reference is not None and known is None:
             items.append((task.prompt, reference))
         found = self._asked(task, items)
         if len(found) > 1:
-            self._references[task.id] = known = found[1]
+            self._references[key] = known = found[1]
             if len(self._references) > _REMEMBERED:
                 self._references.popitem(last=False)
         return found[0], known

@@ -63,6 +63,34 @@ def test_a_reference_is_scored_once():
     assert [len(items) for items in one._client.asked] == [2, 1, 1]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        Task("a", "3 and 3?", {REFERENCE: "6."}),
+        Task("a", TASK.prompt, {REFERENCE: "6."}),
+        Task("a", [{"role": "system", "content": "Be brief."}, *TASK.prompt], {REFERENCE: "6."}),
+    ],
+)
+def test_tasks_of_two_sources_that_share_an_id_are_each_compared_with_their_own_reference(other):
+    one = domain({"four": 3.0, "4.": 2.0, "6.": 4.0})
+    assert [one.score(task, Response("four")).metrics["win"] for task in (TASK, other, TASK)] == [1.0, 0.0, 1.0]
+
+
+def test_one_reference_to_two_prompts_is_scored_for_each():
+    one = domain({"four": 3.0, "4.": 2.0})
+    for prompt in ("2 and 2?", [{"role": "user", "content": "2 and 2?"}], "1 and 3?"):
+        one.score(Task("a", prompt, TASK.answer), Response("four"))
+    assert [len(items) for items in one._client.asked] == [2, 2, 2]
+
+
+def test_scores_of_references_end_with_the_reward_model_that_gave_them():
+    one = domain({"four": 3.0, "4.": 2.0})
+    one.score(TASK, Response("four"))
+    one.close()
+    one._client = Client({"four": 3.0, "4.": 5.0})
+    assert one.score(TASK, Response("four")).metrics["distance"] == -2.0
+
+
 def test_a_threshold_takes_the_place_of_every_reference():
     one = domain({"four": 3.0}, threshold=2.5)
     score = one.score(TASK, Response("four"))
