@@ -87,6 +87,36 @@ def test_a_full_disk_is_told_with_the_places_and_the_setting(printed: str) -> No
     assert "save_every" in found
 
 
+HARMLESS = [
+    "(raylet) WARNING: task or actor 12 cannot be scheduled right now. It requires {'GPU': 1.0} for placement",
+    f"{REMOTE}NCCL INFO NCCL_TIMEOUT=1800 and NCCL_IB_TIMEOUT=22 set by environment",
+    f"{ACTOR}No module named 'flash_attn_3', falling back to FlashAttention 2",
+    f"{ACTOR}WARNING 11-30 14:00:00 [utils.py:9] OSError: [Errno 98] Address already in use: retrying with port 41232",
+]
+
+
+@pytest.mark.parametrize("printed", HARMLESS)
+def test_a_line_that_ends_nothing_hides_no_error(printed: str) -> None:
+    error = "ValueError: the tokenizer has no end token"
+    assert reason(f"{printed}\nTraceback (most recent call last):\n{REMOTE}{error}\n") == error
+
+
+@pytest.mark.parametrize(("printed", "told"), [(HARMLESS[0], "Ray does not find the GPUs"), (HARMLESS[3], "a port is")])
+def test_what_a_job_waits_for_is_told_where_nothing_else_is(printed: str, told: str) -> None:
+    assert reason(f"{printed}\nsomething else\n").startswith(told)
+
+
+def test_a_known_cause_is_told_with_the_last_error_where_that_is_another() -> None:
+    known = f"{REMOTE}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
+    found = reason(
+        f"{known}\n{REMOTE}RuntimeError: the group was left by rank 3\nray.exceptions.ActorDiedError: died\n"
+    )
+    assert found.startswith("a GPU ran out of memory; lower micro_batch")
+    assert found.endswith("; the last error was: RuntimeError: the group was left by rank 3")
+    for follows in ("", f"{REMOTE}{known}\n", "ray.exceptions.RayTaskError(OutOfMemoryError): ray::fit()\n"):
+        assert "the last error" not in reason(f"{known}\n{follows}")
+
+
 def test_what_a_model_writes_explains_nothing() -> None:
     sample = "INFO 11-30 14:00:00 ppo_trainer.py:300] Sample: ['No space left on device, Address already in use', 1]"
     assert reason(f"{REMOTE}{sample}\n") == ""

@@ -1,8 +1,9 @@
 """What OpenRLHF says: the numbers of its steps, and why it ended, in one line with the setting to change.
 
 Numbers of a step come twice, as a line of its output as soon as the step is done, and in its TensorBoard files, which it writes
-late and completely. Reasons are told by what OpenRLHF, Ray, vLLM, DeepSpeed and NCCL print; the first of `REASONS` that is found
-wins, whatever else was printed after it. What is not recognised is quoted.
+late and completely. Reasons are told by what OpenRLHF, Ray, vLLM, DeepSpeed and NCCL print. The first of `REASONS` that is found is
+told, and the last error with it where that is another one: a line that ends nothing looks like one that does. A line that says that
+its program waits or goes on is a reason only where no error was printed. What is not recognised is quoted.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ HEADS = (
 REASONS = (
     (r"No module named '?openrlhf", "OpenRLHF is not installed in the environment of {python}; set engine.python"),
     (
-        r"No module named '?flash_attn|FlashAttention2 has been toggled on, but|flash.attn.*not installed",
+        r"No module named '?flash_attn(?!_3)|FlashAttention2 has been toggled on, but|flash.attn.*not installed",
         "flash-attn is missing; install it beside OpenRLHF, or set engine.cpu to try the run without a GPU",
     ),
     (
@@ -69,7 +70,7 @@ REASONS = (
         " and give the same command again",
     ),
     (
-        r"Watchdog caught collective operation timeout|NCCL.{0,40}time.?out|ncclInternalError|ncclSystemError|ncclRemoteError",
+        r"Watchdog caught collective operation timeout|NCCL(?!_).{0,40}(?<!_)(?:time.?out|timed out)(?!_|\s*=)|ncclInternalError|ncclSystemError|ncclRemoteError",
         "NCCL failed or timed out; look for a lost GPU or network, set NCCL_DEBUG=INFO, or try trainer_args.vllm.sync_backend gloo",
     ),
     (
@@ -100,7 +101,10 @@ _COMPILED = [(re.compile(pattern, re.IGNORECASE), told) for pattern, told in REA
 _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt)\b.*")
 _LEVEL = re.compile(r"^(?:ERROR|WARNING|INFO) [\d-]+ [\d:]+ \[[\w./]+:\d+\] ")
 _CREATION = re.compile(r"error raised in its creation task(?:, ray::(\w+))?")
-_POINTS = re.compile(r"root cause above|creation task|ActorDiedError|ActorUnavailableError")
+_POINTS = re.compile(
+    r"root cause|creation task|(?:ActorDied|ActorUnavailable|RayTask|ChildFailed|CalledProcess)Error|SignalException|^\s*Exception ignored in"
+)
+_GOES_ON = re.compile(r"\b(?:retry(?:ing)?|try(?:ing)? again|fall(?:ing|s)? back|right now)\b", re.IGNORECASE)
 
 
 def plain(line: str) -> str:
@@ -142,11 +146,23 @@ def board(folder: Path) -> dict[int, dict[str, float]]:
 def reason(lines: list[str], python: str) -> str:
     """Why a job ended or stands still, by what it printed; `""` where nothing in it says so."""
     cleaned = [text for text in map(plain, lines) if not _SAMPLE.match(text)]
+    firm = [text for text in cleaned if not _GOES_ON.search(text)]
+    last = _last_error(firm)
+    known, told = _known(firm, python)
+    if known is None:
+        return _unbuilt(firm) or last or _known(cleaned, python)[1] or _last_error(cleaned)
+    if not last or _POINTS.search(last) or known.search(last):
+        return told
+    return f"{told}; the last error was: {last}"
+
+
+def _known(lines: list[str], python: str) -> tuple[re.Pattern[str] | None, str]:
+    """The first of `REASONS` that is found, as its pattern and what it tells."""
     for pattern, told in _COMPILED:
-        for line in cleaned:
+        for line in lines:
             if found := pattern.search(line):
-                return told.format(found=found[0].strip()[:300], python=python)
-    return _unbuilt(cleaned) or _last_error(cleaned)
+                return pattern, told.format(found=found[0].strip()[:300], python=python)
+    return None, ""
 
 
 def _unbuilt(lines: list[str]) -> str:
@@ -154,10 +170,12 @@ def _unbuilt(lines: list[str]) -> str:
     found = next(filter(None, map(_CREATION.search, lines)), None)
     if found is None:
         return ""
-    cause = _last_error([line for line in lines if not _POINTS.search(line)]) or _last_error(lines)
+    cause = _last_error(lines)
     return f"OpenRLHF's {found[1] or 'actor'} could not be built" + (f": {cause}" if cause else "")
 
 
 def _last_error(lines: list[str]) -> str:
-    texts = (_LEVEL.sub("", line) for line in reversed(lines))
-    return next((text.strip()[:300] for text in texts if _ERROR.match(text)), "")
+    """The last error that is printed, before one that only points at another."""
+    texts = [_LEVEL.sub("", line).strip()[:300] for line in reversed(lines)]
+    errors = [text for text in texts if _ERROR.match(text)]
+    return next((text for text in errors if not _POINTS.search(text)), errors[0] if errors else "")
