@@ -7,6 +7,7 @@ http://host:8000/v1#MODEL       a judge, by its name there
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 from urllib.parse import urldefrag, urlsplit
 
@@ -14,6 +15,8 @@ from cascade_core.errors import UsageError
 
 Api = Literal["", "classify", "pooling", "score"]
 APIS: dict[str, Api] = {"vllm": "classify", "vllm-pooling": "pooling", "vllm-score": "score"}
+REWARD_MODEL = "reward-model:"
+"""What the address of `RewardModelEndpoint` begins with; JSON follows."""
 
 
 def reward_model(address: str) -> tuple[Api, str]:
@@ -44,6 +47,15 @@ def judge(address: str) -> tuple[str, str]:
     if not model or not _is_web(url):
         raise UsageError(f"a judge is at http(s)://host[:port]/v1#MODEL, found {address!r:.80}")
     return url, model
+
+
+def why_not(read: Callable[[str], object], address: str) -> str:
+    """Why `read`, one of the two above, takes no such address; `""` where it does."""
+    try:
+        read(address)
+    except UsageError as cause:
+        return str(cause)
+    return ""
 
 
 def _is_web(url: str) -> bool:

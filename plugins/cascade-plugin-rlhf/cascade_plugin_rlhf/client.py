@@ -13,6 +13,7 @@ item alone.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -20,7 +21,8 @@ from typing import Any, Literal, Self, TypeVar
 from cascade_core.answer import Garbage, Refused
 from cascade_core.endpoint import Client, Endpoint
 from cascade_core.errors import UsageError
-from cascade_plugin_rlhf.addresses import reward_model
+from cascade_core.secret import Secret
+from cascade_plugin_rlhf.addresses import REWARD_MODEL, reward_model
 from cascade_plugin_rlhf.replies import Verdicts, read_pooled, read_rewards, read_scores
 from cascade_plugin_rlhf.verdict import Item, RewardModelError, Scored, Unjudged
 
@@ -174,11 +176,17 @@ class VllmClient(_Caller):
 
 
 def connect(address: str, **patience: Any) -> RewardClient | VllmClient:
-    """The client of an address: `http://…` is `cascade rm serve`, `vllm:http://…` vLLM's `/classify`, `vllm-pooling:` and `vllm-score:` the others.
+    """The client of an address: `http://…` is `cascade rm serve`, `vllm:http://…` vLLM's `/classify`, `vllm-pooling:` and `vllm-score:` the others; or
+    what `RewardModelEndpoint` gives.
 
     Raises:
         UsageError: it is none of these.
+        SpecError: the token is not where the endpoint says.
     """
+    if address.startswith(REWARD_MODEL):
+        given = json.loads(address.removeprefix(REWARD_MODEL))
+        key = Secret(**given["key"]).reveal() if given["key"] else ""
+        address, patience = given["url"], {"model": given["model"], "key": key, **patience}
     api, url = reward_model(address)
     return VllmClient(url, api=api, **patience) if api else RewardClient(url, **patience)
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from cascade_core.errors import UsageError
 from cascade_core.resource import Resource
 from cascade_core.secret import Secret
-from cascade_plugin_rlhf.addresses import judge
+from cascade_plugin_rlhf.addresses import judge, why_not
 
 SCHEME = "judge:"
 PACE = "pace"
@@ -74,11 +74,7 @@ class JudgeEndpoint(Judging, Resource):
     @classmethod
     def misaddressed(cls, address: str) -> str:
         """A judge elsewhere is `http(s)://host[:port]/v1#MODEL`."""
-        try:
-            judge(address)
-        except UsageError as cause:
-            return str(cause)
-        return ""
+        return why_not(judge, address)
 
     def start(self) -> str:
         """Makes the file of the rate; the address says whom to ask, where the key is to be found, and which file it is."""

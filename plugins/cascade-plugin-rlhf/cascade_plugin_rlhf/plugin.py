@@ -18,11 +18,12 @@ def cascade_domains() -> Iterable[type[Domain]]:
 
 @hookimpl
 def cascade_resources() -> Iterable[type[Resource]]:
-    """`reward_model: server` and `judge: endpoint`."""
+    """`reward_model: server`, `reward_model: endpoint` and `judge: endpoint`."""
+    from cascade_plugin_rlhf.elsewhere import RewardModelEndpoint
     from cascade_plugin_rlhf.judging import JudgeEndpoint
     from cascade_plugin_rlhf.resource import RewardModelServer
 
-    return (RewardModelServer, JudgeEndpoint)
+    return (RewardModelServer, RewardModelEndpoint, JudgeEndpoint)
 
 
 @hookimpl

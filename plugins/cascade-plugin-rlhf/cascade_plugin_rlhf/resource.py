@@ -1,7 +1,7 @@
 """`reward_model: {server: {model: PATH}}`: a reward model that the core starts, watches and ends for a run.
 
 It is `cascade rm serve` in a process of its own on a free port of this machine. It ends with the run, however that ends; one that dies is started again under
-the same address, and who asks meanwhile asks again (`client.py`). A model that runs elsewhere is named by its address instead.
+the same address, and who asks meanwhile asks again (`client.py`). A model that runs elsewhere is named by its address instead, or by `elsewhere.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from cascade_core.errors import ResourceError, UsageError
 from cascade_core.resource import Resource
 from cascade_core.server import Server
-from cascade_plugin_rlhf.addresses import reward_model
+from cascade_plugin_rlhf.addresses import reward_model, why_not
 
 _RESTARTS = 3
 _ASK_SECONDS = 1.0
@@ -59,11 +59,7 @@ class RewardModelServer(Resource):
     @classmethod
     def misaddressed(cls, address: str) -> str:
         """A reward model elsewhere is `http(s)://…`, or vLLM's with `vllm:` before it."""
-        try:
-            reward_model(address)
-        except UsageError as cause:
-            return str(cause)
-        return ""
+        return why_not(reward_model, address)
 
     def start(self) -> str:
         """Starts the server and waits until it scores.

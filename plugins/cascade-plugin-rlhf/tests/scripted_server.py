@@ -16,7 +16,7 @@ Script = Callable[[str, dict[str, Any], int], Answer | float | None]
 
 
 class Scripted(ThreadingHTTPServer):
-    """Answers as its script says; `asked` holds path, body and time of every request."""
+    """Answers as its script says; `asked` holds path, body and time of every request, `keys` what it was authorised by."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -25,6 +25,7 @@ class Scripted(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.script, self.lock = script, threading.Lock()
         self.asked: list[tuple[str, dict[str, Any], float]] = []
+        self.keys: list[str | None] = []
         self.headers: dict[str, str] = {}
 
     @property
@@ -44,6 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             number = len(self.server.asked)
             self.server.asked.append((self.path, body, time.monotonic()))
+            self.server.keys.append(self.headers["Authorization"])
         answer = self.server.script(self.path, body, number)
         if isinstance(answer, float):
             time.sleep(answer)
