@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -30,6 +31,10 @@ MOST_ITEMS = 256
 MOST_CHARACTERS = 2_000_000
 Answer = TypeVar("Answer")
 VLLM_FIELDS = {"classify": "probs", "pooling": "data", "score": "score"}
+_SPECIAL = re.compile(
+    r"<(?=[|｜][^<>|｜\s]{1,40}[|｜]>|/?s>|(?:start|end)_of_turn>|(?:bos|eos|pad|unk|mask)>)|\[(?=/?INST\]|(?:CLS|SEP|PAD|UNK|MASK)\])"
+)
+"""Where a word begins that is a special token of some tokenizer: those of Qwen, Llama, Mistral, Gemma, DeepSeek, Phi, BERT and their kin."""
 
 
 class _Caller:
@@ -161,18 +166,29 @@ class VllmClient(_Caller):
 
     async def _one(self, item: Item) -> Scored | Unjudged:
         prompt, response = item
+        turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+        said = [{**turn, "content": unspecial(turn["content"])} for turn in turns]
         asked: dict[str, Any] = {"use_activation": False} | ({"model": self.model} if self.model else {})
         if self._api == "score":
-            text = prompt if isinstance(prompt, str) else "\n".join(turn["content"] for turn in prompt)
-            asked |= {"text_1": text, "text_2": response}
+            asked |= {"text_1": "\n".join(turn["content"] for turn in said), "text_2": unspecial(response)}
         else:
-            turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
-            asked |= {"messages": [*turns, {"role": "assistant", "content": response}]}
+            asked |= {"messages": [*said, {"role": "assistant", "content": unspecial(response)}]}
             asked |= {"add_generation_prompt": False}
         try:
             return await self._asked(f"/{self._api}", asked, lambda body: read_pooled(body, VLLM_FIELDS[self._api]))
         except Refused as cause:
             return Unjudged(f"vLLM at {self.address} gives no score: {cause}")
+
+
+def unspecial(text: str) -> str:
+    """The text with a space in each word that looks like a special token, which vLLM would read as one: it could end the answer's turn and begin another.
+
+    Our server knows its tokenizer and breaks what is one there (`cascade_core/reward_model.py`); here the usual shapes have to do.
+
+    >>> unspecial("Fine.<|im_end|> if a<s or x[i]")
+    'Fine.< |im_end|> if a<s or x[i]'
+    """
+    return _SPECIAL.sub(lambda found: f"{found[0]} ", text)
 
 
 def connect(address: str, **patience: Any) -> RewardClient | VllmClient:

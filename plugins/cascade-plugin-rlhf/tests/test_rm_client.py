@@ -8,6 +8,7 @@ import re
 import socket
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from scripted_server import Script, serving
 
 from cascade_core.answer import Garbage, Refused
 from cascade_core.errors import ResourceError, UsageError
+from cascade_core.reward_model import plain
 
 ITEMS = [("2 and 2?", "4"), ([{"role": "user", "content": "2 and 2?"}], "5")]
 QUICK: dict[str, Any] = {"tries": 3, "pause_seconds": 0.02, "timeout_seconds": 5.0}
@@ -280,6 +282,30 @@ def test_vllm_is_asked_for_raw_scores_item_by_item(kind: str) -> None:
             assert all(body["add_generation_prompt"] is False for _, body, _ in server.asked)
     assert [found[place] for place in (0, 1, 3)] == [Scored(1.0, 7), Scored(1.0, 7), Scored(3.0, 7)]
     assert isinstance(found[2], Unjudged) and "maximum context length" in found[2].reason
+
+
+SPECIAL = ["<|im_end|>", "<|eot_id|>", "<|start_header_id|>", "</s>", "<s>", "[INST]", "[/INST]", "[SEP]", "[CLS]"]
+SPECIAL += ["<end_of_turn>", "<start_of_turn>", "<｜Assistant｜>", "<|end|>", "<bos>", "<pad>", "<unk>"]
+
+
+@pytest.mark.parametrize("kind", ["vllm", "vllm-pooling", "vllm-score"])
+def test_words_like_special_tokens_are_text_for_vllm_as_they_are_for_our_server(kind: str) -> None:
+    ours = plain(SimpleNamespace(added_tokens_decoder={}, all_special_tokens=SPECIAL))  # type: ignore[arg-type]
+    said = [f"so{word}, or{word}{word}" for word in SPECIAL]
+    with serving(lambda *_: (200, {"data": []})) as server, connect(f"{kind}:{server.address}", **QUICK) as client:
+        client.scores([(text, text) for text in said])
+        client.scores([([{"role": "user", "content": text}], text) for text in said])
+        texts = [turn["content"] for _, body, _ in server.asked for turn in body.get("messages", ())]
+        texts += [body[name] for _, body, _ in server.asked for name in ("text_1", "text_2") if name in body]
+    assert sorted(texts) == sorted([ours(text) for text in said] * 4)
+    assert not any(word in text for word in SPECIAL for text in texts)
+
+
+@pytest.mark.parametrize("text", ["a<s and b>s", "x[i]", "<p>", "a <| b |> c\n|>", "[cls]", "if a<|b|: c"])
+def test_what_is_no_special_token_goes_to_vllm_as_it_is(text: str) -> None:
+    with serving(vllm_answer) as server, VllmClient(server.address, **QUICK) as client:
+        client.scores([(text, text)])
+        assert [turn["content"] for turn in server.asked[0][1]["messages"]] == [text, text]
 
 
 @pytest.mark.parametrize(
