@@ -1,4 +1,4 @@
-"""Lists: phrases of several words that English has borrowed, small words inside names, names of languages.
+"""Lists: phrases of several words that English has borrowed, words that open a sentence or a part, small words inside names, names of languages.
 
 They were written by hand from general knowledge. A phrase that is missing is a false alarm of three words or more; a
 borrowing of one or two words needs no entry.
@@ -43,6 +43,28 @@ BORROWED = tuple(
     )
 )
 """Phrases that stand in English dictionaries or menus, in lower case, longest first; blanks also stand for hyphens."""
+
+_OPENERS = """
+accordingly afterwards again ah aha alas alright also altogether anyway besides conversely earlier else eventually finally furthermore
+hence henceforth hm hmm however indeed instead later likewise meanwhile moreover nay nevertheless next nonetheless now oh ok okay
+otherwise overall perhaps please regardless right similarly so still sure then thereby therefore thereupon thus today together
+tomorrow ultimately usually wait well whereas yeah yep yes yet add adding apply arrange assume begin calculate check choose combine compare compute conclude
+consider continue convert count define denote derive determine differentiate divide draw estimate evaluate examine expand explain
+factor fix form imagine integrate invert isolate label let letting multiply note notice observe pick plug prove rearrange recall reduce remember
+replace rewrite round simplify solve sort start stop substitute subtract suppose try verify write although assuming because given
+granted provided since though unless until whenever whether while aim algorithm analysis answer approach argument assumption attempt
+background base bonus bound calculation case caution caveat check claim clue comment comparison computation conclusion condition
+construction context contradiction corollary correct correction counterexample data definition derivation description detail details
+difference discussion draft equation error estimate evidence example exercise explanation expression fact false final formula function
+goal guess hint hypothesis idea induction input interpretation introduction intuition key lemma limit list main meaning method mistake
+number objective observation option outline output overview part plan point possibility premise principle problem procedure product
+proof property proposition purpose question ratio reason reasoning recap reflection relation remark reminder requirement response
+result results review root rule scenario section setup sketch solution statement step strategy subtotal sum summary task theorem thought
+thoughts tip total transition true unknown update value variable verdict verification warning wrong first second third fourth fifth
+"""
+
+OPENERS = frozenset(_OPENERS.split())
+"""Words that open a sentence, a step or a part of an answer: where one has a capital, it is no name."""
 
 _PARTICLES = """
 a à af al am ao as at auf av aux ben bin con d da das de degli dei del della delle den der des det di do dos du e ed ei el em en et

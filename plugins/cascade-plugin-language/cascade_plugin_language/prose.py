@@ -9,11 +9,12 @@ A quotation is up to 400 characters of one line: longer ones, and quotation mark
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 import regex
 
-from cascade_plugin_language.phrases import TONGUES
+from cascade_plugin_language.phrases import OPENERS, TONGUES
 from cascade_plugin_language.scripts import LETTER, script
 from cascade_plugin_language.vocabulary import english
 
@@ -22,6 +23,7 @@ _MARKS = regex.compile(r"(\p{M}{6})\p{M}++")
 _TONGUE = "|".join(name.capitalize() for name in TONGUES)
 _ASIDE = 60  # characters in brackets
 _COMMON = 5.3  # the Zipf value from which a capitalised word opens a sentence and is no name
+_STEM = 3.0  # the Zipf value from which what stands before `-ly` or `-ing` is an English word
 
 _BLOCK = regex.compile(
     r"(?m)^[ \t]*+(?P<fence>```|~~~)[^\n]*+\n(?s:.*?)(?:^[ \t]*+(?P=fence)[^\n]*+$|\Z)"
@@ -36,7 +38,9 @@ _FORMULA = regex.compile(
     r"|\\\[(?s:.{1,2000}?)\\\]"
     r"|\\begin\{(\w+\*?)\}(?s:.{0,2000}?)\\end\{\1\}"
 )
-_TEXT_IN_FORMULA = regex.compile(r"\\(?:text|textbf|textit|textrm|mbox)\{([^{}]{1,200})\}")
+_TEXT_IN_FORMULA = regex.compile(
+    rf"\\(?:text[a-z]{{0,6}}|mbox|hbox|intertext|emph)\{{(?P<text>[^{{}}]{{1,200}})\}}|(?P<text>(?:(?!\p{{Greek}}){LETTER}){{2,}}+)"
+)
 _ADDRESS = regex.compile(
     r"(?i:https?://|www\.)[^\s<>，。；、]++"
     r"|(?<![\w.+-])[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++"
@@ -57,9 +61,12 @@ _QUOTED = regex.compile(
     r"|‘[^‘’\n]{1,120}’(?!\w)|(?<!\w)'(?![\s'])[^'\n]{1,120}(?<!\s)'(?!\w)"
     r"|(?<![\w*])\*(?![\s*])[^*\n]{1,80}(?<![\s*])\*(?![\w*])|(?<![\w_])_(?![\s_])[^_\n]{1,80}(?<![\s_])_(?![\w_])"
 )
+_CAPITALISED = r"\p{Lu}[\p{L}\p{M}'’.-]{0,40}+"
 _NAMED = regex.compile(
-    rf"(?P<name>\p{{Lu}}[\p{{L}}\p{{M}}'’.-]{{0,40}}|[”\"»*_'’）)])[ ]?[(（](?P<aside>[^()（）\n]{{1,{_ASIDE}}})[)）]"
+    rf"(?:(?<![\p{{L}}\p{{M}}])(?P<name>{_CAPITALISED}(?:[ ]{_CAPITALISED}){{0,3}}+)[*_]{{0,3}}+|[”\"»'’]|(?<![:*_])[*_]{{1,3}}+)"
+    rf"[ ]?[(（](?P<aside>[^()（）\n]{{1,{_ASIDE}}})[)）]"
 )
+_SUFFIX = re.compile(r"(\w{4,})(?:ly|ing)")  # four letters before it: Italy and Emily are names
 _LABELLED = regex.compile(
     rf"[(（\[](?:[a-z]{{1,12}} )?(?:{_TONGUE})\b[^()（）\[\]\n]{{1,{_ASIDE}}}[)）\]]"
     rf"|\b(?:{_TONGUE}):? {LETTER}{{1,12}}"
@@ -101,20 +108,29 @@ def _blank(match: regex.Match[str]) -> str:
 
 
 def _formula(match: regex.Match[str]) -> str:
-    r"""Blanks with the words of `\text{…}` kept: they are prose."""
+    r"""Blanks with the words of `\text{…}` kept, and two letters or more of another script than Greek: no formula has them."""
     kept = [" "] * len(match.group())
     for said in _TEXT_IN_FORMULA.finditer(match.group()):
-        kept[said.start(1) : said.end(1)] = said.group(1)
+        kept[said.start("text") : said.end("text")] = said.group("text")
     return "".join(kept)
 
 
 def _named(match: regex.Match[str]) -> str:
     """Brackets after a name (`Tokyo (東京)`) are blanked; after a word that merely opens a sentence (`So (因此)`) they are not."""
     name = match.group("name")
-    if english().get(name.lower(), 0.0) >= _COMMON:
+    if name and all(_only_opens(word.rstrip(".")) for word in name.lower().split(" ")):
         return match.group()
     start = match.start("aside") - match.start()
     return match.group()[:start] + " " * (match.end() - match.start() - start)
+
+
+def _only_opens(word: str) -> bool:
+    """Whether a word that has a capital has it for its place: common, an opener, or made from an English word (`clearly`, `using`)."""
+    known = english()
+    if word in OPENERS or (known.get(word, 0.0) >= _COMMON and "." not in word):
+        return True
+    made = _SUFFIX.fullmatch(word)
+    return made is not None and any(known.get(made[1] + end, 0.0) >= _STEM for end in ("", "e", "le"))
 
 
 def _face(match: regex.Match[str]) -> str:
