@@ -6,6 +6,7 @@
 | HelpSteer3 (nvidia/HelpSteer3) | `context`, `response1`, `response2`, `overall_preference` |
 | UltraFeedback binarized, TRL (HuggingFaceH4/ultrafeedback_binarized) | `prompt`, `chosen`, `rejected`: texts or chats; `score_chosen`, `score_rejected` |
 | HH-RLHF (Anthropic/hh-rlhf) | `chosen`, `rejected`: whole dialogues as text |
+| TRL without a prompt (trl-lib/ultrafeedback_binarized) | `chosen`, `rejected`: whole chats; `score_chosen`, `score_rejected` |
 | RewardBench (allenai/reward-bench) | `prompt`, `chosen`, `rejected`, `subset` |
 
 The strength of both HelpSteer sets runs from -3 to 3; below 0 the first answer is better, above it the second, 0 is a tie
@@ -97,24 +98,29 @@ def _pair(row: Mapping[str, Any], where: str) -> Preference:
 
 
 def _dialogue(row: Mapping[str, Any], where: str) -> Preference:
-    """HH-RLHF: two dialogues that differ in the assistant's last turn; one more turn in common is the prompt."""
+    """Two dialogues that differ in the assistant's last turn, as HH-RLHF's texts or as chats; the turns that both have are the prompt."""
     both = []
     for name in ("chosen", "rejected"):
-        text = row[name]
-        if not isinstance(text, str):
-            raise UsageError(
-                f"{where}: {name!r} must be a dialogue as text, or a chat beside a 'prompt', found {text!r:.60}"
-            )
-        turns = _turns(text, _TURN, where)
+        turns = _said(row[name], name, where)
         if turns[-1]["role"] != "assistant":
-            raise UsageError(f"{where}: {name!r} must end with a turn of the assistant, found {text[-60:]!r}")
+            raise UsageError(f"{where}: {name!r} must end with a turn of the assistant, found {turns[-1]!r:.60}")
         both.append(turns)
     if both[0][:-1] != both[1][:-1]:
         raise UsageError(
             f"{where}: the two dialogues differ before their last turn, so their answers are to two prompts"
         )
     chosen, rejected = (turns[-1]["content"] for turns in both)
-    return Preference(as_prompt(both[0][:-1], "chosen", where), chosen, rejected, id=_id(row))
+    prompt = as_prompt(both[0][:-1], "chosen", where)
+    return _pair({**row, "prompt": prompt, "chosen": chosen, "rejected": rejected}, where)
+
+
+def _said(found: Any, name: str, where: str) -> list[Message]:
+    """The turns of a dialogue, at least one."""
+    if isinstance(found, str):
+        return _turns(found, _TURN, where)
+    if isinstance(found, Sequence) and found and all(map(_is_turn, found)):
+        return [Message(role=turn["role"], content=turn["content"]) for turn in found]
+    raise UsageError(f"{where}: {name!r} must be a dialogue, as text or as a chat, found {found!r:.60}")
 
 
 def _turns(text: str, mark: re.Pattern[str], where: str) -> list[Message]:

@@ -4,8 +4,9 @@ import json
 import logging
 
 import pytest
+from cascade_plugin_rlhf.domain import RLHF
 from cascade_plugin_rlhf.pair_formats import preference
-from cascade_plugin_rlhf.pairs import preferences
+from cascade_plugin_rlhf.pairs import REFERENCE, Preference, preferences
 
 from cascade_core.errors import UsageError
 
@@ -40,6 +41,7 @@ ROWS = {
     },
     "RewardBench": {"prompt": "2 and 2?", "chosen": "four", "rejected": "five", "subset": "hep-python", "id": 7},
     "TRL's chats": {"prompt": [USER], "chosen": [said("four")], "rejected": [said("five")]},
+    "TRL's chats without a prompt": {"chosen": [USER, said("four")], "rejected": [USER, said("five")]},
 }
 
 
@@ -56,6 +58,7 @@ def test_every_format_says_the_same_preference(name):
         ROWS["HelpSteer2"] | {"preference_strength": 0},
         ROWS["HelpSteer3"] | {"overall_preference": 0},
         ROWS["UltraFeedback"] | {"score_rejected": 8.5},
+        ROWS["TRL's chats without a prompt"] | {"score_chosen": 8.0, "score_rejected": 8.0},
     ],
 )
 def test_ties_are_left_out_and_counted(tie, tmp_path, caplog):
@@ -116,6 +119,12 @@ def test_a_mistaken_column_is_told_with_the_nearest_name(row, told):
         {"chosen": "no dialogue", "rejected": "none"},
         {"chosen": ROWS["HH-RLHF"]["chosen"], "rejected": "\n\nHuman: 3 and 3?\n\nAssistant: six"},
         {"chosen": "\n\nHuman: 2 and 2?", "rejected": "\n\nHuman: 2 and 2?"},
+        {"chosen": [USER, said("four")], "rejected": [said("hm"), USER, said("five")]},
+        {"chosen": [USER, said("four")], "rejected": [USER]},
+        {"chosen": [said("four")], "rejected": [said("five")]},
+        {"chosen": [USER, {"role": "assistant"}], "rejected": [USER, said("five")]},
+        {"chosen": [], "rejected": []},
+        {"chosen": 4, "rejected": 5},
     ],
 )
 def test_a_row_that_is_no_preference_is_refused_with_its_place(row):
@@ -128,6 +137,14 @@ def test_a_dialogue_of_hh_keeps_its_turns_and_lines():
     found = preference({"chosen": f"{text}1\n\n2", "rejected": f"{text}no"}, "a")
     assert [turn["role"] for turn in found.prompt] == ["user", "assistant", "user"]
     assert (found.prompt[-1]["content"], found.chosen) == ("count\n\nto two", "1\n\n2")
+
+
+def test_the_turns_that_two_chats_share_are_their_prompt(tmp_path):
+    turns = [{"role": "system", "content": "Be brief."}, USER, said("four"), {"role": "user", "content": "and 3?"}]
+    row = {"chosen": [*turns, said("7")], "rejected": [*turns, said("8")], "score_chosen": 9.0, "score_rejected": 2.0}
+    assert preference(row, "a") == Preference(turns, "7", "8")
+    domain = RLHF(eval_data=write(tmp_path, [row]))
+    assert [(task.prompt, task.answer) for task in domain.tasks("test", 0)] == [(turns, {REFERENCE: "7"})]
 
 
 def test_turns_inside_a_helpsteer2_prompt_become_messages():
