@@ -189,11 +189,16 @@ def measured(spec: Spec, known: Registry) -> list[str]:
 
 
 def misfits(spec: Spec, domains: Mapping[str, Domain]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """(path of keys, what is wrong): scorers that cannot judge what a stage trains, and ranges of rewards that it cannot put together."""
+    """(path of keys, what is wrong): scorers that cannot judge what a stage trains, gates that never open, and ranges of rewards that it cannot
+    put together."""
     for index, stage in enumerate(spec.stages):
         for where, what in _strangers(stage, domains):
             yield ("stages", index, *where), what
         rule = stage.reward
+        for place, name in enumerate(rule.gate if rule else ()):
+            if not domains[name].passes:
+                what = f"{name!r} is no gate: its value is hardly ever exactly 1, so the reward would be 0 for every answer"
+                yield ("stages", index, "reward", "gate", place), f"{what}; put it under sum or min"
         for name in rule.terms if rule else ():
             if not _is_range(domains[name].reward_range):
                 what = f"{name!r} declares the range {domains[name].reward_range!r:.80} of its rewards"

@@ -253,6 +253,8 @@ class Domain(ABC):
     `bounded_by` is the option under which a domain without bounds has some, as it stands in a spec (`reward: sigmoid_z`): that refusal names it.
     `judges_any` says that `score` gives a verdict on tasks of any domain, whatever their `answer` and `meta` hold, as a reward model does: only
     such a domain may be named in the `reward:` of a stage that trains another.
+    `passes` says that a good answer has a value of exactly 1. Of a domain whose value is a degree that hardly ever is, as a reward model's, it is
+    `False`: such a domain is no `gate` of a reward.
     `most_turns` ends a conversation (`reply`) after so many turns of the model, whatever the environment would say.
     """
 
@@ -263,6 +265,7 @@ class Domain(ABC):
     reward_range: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
     bounded_by: ClassVar[str] = ""
     judges_any: ClassVar[bool] = False
+    passes: ClassVar[bool] = True
     most_turns: ClassVar[int] = 8
 
     def open(self, resources: Mapping[str, str]) -> None:

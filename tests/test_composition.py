@@ -43,6 +43,7 @@ PLUGIN = """
     class Liked(Rules):
         name = "liked"
         judges_any = True
+        passes = False
         bounded_by = "bounded: true"
         bounded: bool = False
         odd: bool = False
@@ -128,6 +129,16 @@ def refused(path: Path, found: Registry | None = None) -> str:
 )  # fmt: skip
 def test_a_rule_that_cannot_be_meant_is_refused_with_its_line(tmp_path: Path, reward: str, what: str) -> None:
     assert what in refused(written(tmp_path, reward))
+
+
+def test_a_scorer_whose_value_is_never_1_is_no_gate_and_is_told_so_at_its_place(
+    tmp_path: Path, plugins: Registry
+) -> None:
+    what = "'preference' is no gate: its value is hardly ever exactly 1, so the reward would be 0 for every answer; put it under sum or min"
+    alone = refused(written(tmp_path, "{gate: preference, sum: [rules]}"), plugins)
+    assert alone == f"spec.yaml:12:20: stages.rl.reward.gate.1: {what}"
+    second = refused(written(tmp_path, "{gate: [rules, preference], sum: [rules]}"), plugins)
+    assert second == f"spec.yaml:12:28: stages.rl.reward.gate.2: {what}"
 
 
 @pytest.mark.parametrize(
@@ -303,7 +314,8 @@ def test_of_a_rule_that_is_taken_no_open_gate_pays_less_than_a_shut_one(
     weights = {name: data.draw(st.floats(0.1, 3)) for name in names}
     rule = Reward.model_validate({"gate": [names[0]], ("sum" if is_sum else "min"): names, "weights": weights})
     domains: Any = {
-        name: SimpleNamespace(reward_range=ends, judges_any=True) for name, ends in zip(names, ranges, strict=True)
+        name: SimpleNamespace(reward_range=ends, judges_any=True, passes=True)
+        for name, ends in zip(names, ranges, strict=True)
     }
     spec: Any = SimpleNamespace(stages=[SimpleNamespace(domains=names[:1], reward=rule, code_switch=None)])
     if not list(misfits(spec, domains)):

@@ -69,6 +69,7 @@ class RLHF(Domain):
     reward_range: ClassVar[tuple[float, float] | None] = None
     bounded_by: ClassVar[str] = "reward: sigmoid_z"
     judges_any: ClassVar[bool] = True
+    passes: ClassVar[bool] = False
 
     data: str | list[str] = ""
     eval_data: str | list[str] | dict[str, str] = ""

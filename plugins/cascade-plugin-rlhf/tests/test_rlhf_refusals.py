@@ -111,6 +111,13 @@ def test_a_raw_score_below_a_gate_or_in_a_minimum_is_refused_with_its_cure(
     assert cascade("plan", str(path)).exit_code == 0
 
 
+@pytest.mark.parametrize("options", ["{}", "{reward: sigmoid_z}", "{threshold: 2.0}"])
+def test_a_reward_model_is_no_gate(tmp_path: Path, options: str) -> None:
+    text = SPEC.replace("rlhf: {}", f"rlhf: {options}")
+    said = told(tmp_path, text.replace("domains: rlhf,", "domains: if, reward: {gate: rlhf, sum: [if]},"))
+    assert "stages.rl.reward.gate.1: 'rlhf' is no gate" in said
+
+
 def test_a_verifier_of_one_domain_is_no_scorer_of_another(tmp_path: Path) -> None:
     said = told(tmp_path, SPEC.replace("domains: rlhf,", "domains: rlhf, reward: {sum: [rlhf, if]},"))
     assert said.endswith(
