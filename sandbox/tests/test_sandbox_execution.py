@@ -236,9 +236,10 @@ def _on_one_core() -> list[str]:
 
 
 def _spinning(prefix: list[str]) -> subprocess.Popen[bytes]:
-    """A process that is busy by now."""
+    """A process that is busy by now, in a session of its own: the kernel may share a core out by sessions (autogroup)."""
     code = "import os; os.write(1, b'!')\nwhile 1: pass"
-    process = subprocess.Popen([*prefix, sys.executable, "-c", code], stdout=subprocess.PIPE)
+    command = [*prefix, sys.executable, "-c", code]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None and process.stdout.read(1) == b"!"
     return process
 
@@ -254,7 +255,7 @@ def test_a_busy_machine_does_not_change_the_verdict() -> None:
             started = time.monotonic()
             result = run(client)
             assert result["verdict"] == "ok", result
-            assert time.monotonic() - started > 1.6
+            assert time.monotonic() - started > 1.6  # it did have to wait
     finally:
         for other in others:
             other.kill()
