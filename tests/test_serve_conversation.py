@@ -51,6 +51,21 @@ def reply(service, *texts, index=0):
     return service.post("/reply", {"group": "g", "index": index, "turns": said(*texts)})
 
 
+def test_a_turn_is_heard_once(tmp_path):
+    made = []
+
+    def kept(scorer):
+        made.append(rollouts(tmp_path)(scorer))
+        return made[0]
+
+    with served(rollouts=kept, domains=GUESS, workers=1) as service:
+        service.post("/slot", {"slot": 0, "group": "g"})
+        for texts, heard in ((("3?",), 1), (("3?",), 1), (("3?", "higher", "7"), 2), (("3?",), 2)):
+            assert reply(service, *texts)[0] == 200
+            assert made[0].heard == heard
+        assert reply(service, "3?", index=1)[0] == 200 and made[0].heard == 3
+
+
 def test_the_environment_answers_until_it_has_nothing_more_to_say(tmp_path):
     with served(rollouts=rollouts(tmp_path), domains=GUESS, workers=1) as service:
         assert service.post("/slot", {"slot": 0, "group": "g"})[1]["turns"] == 4

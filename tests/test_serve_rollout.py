@@ -79,6 +79,25 @@ def step(served, names, responses=("right", "wrong")):
         return dict(zip(wanted, found, strict=True))
 
 
+def test_what_comes_again_is_not_heard_again(tmp_path):
+    made = []
+
+    def kept(scorer):
+        made.append(rollouts(tmp_path)(scorer))
+        return made[0]
+
+    with served(rollouts=kept) as service:
+        names = draw(service, 0)
+        with ThreadPoolExecutor(2) as pool:
+            both = [pool.submit(sample, service, names[0], 0) for _ in range(2)]
+            wait_until(lambda: made[0].heard == 1)
+            assert sample(service, names[0], 0, "something else")[0] == 409
+            step(service, names, ("right", "right"))
+            assert [one.result()[0] for one in both] == [200, 200]
+        assert sample(service, names[0], 0)[0] == 200
+        assert made[0].heard == SLOTS * SAMPLES
+
+
 def test_a_slot_gives_the_task_of_its_step_and_no_answer(tmp_path):
     with served(rollouts=rollouts(tmp_path)) as service:
         status, told = service.post("/slot", {"slot": 1, "group": "g"})

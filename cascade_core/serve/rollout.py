@@ -44,6 +44,7 @@ class _Step:
 
     done: asyncio.Future[dict[tuple[int, int], dict[str, Any]]]
     rows: dict[tuple[int, int], Row] = field(default_factory=dict)
+    turns: dict[tuple[int, int], int] = field(default_factory=dict)  # of conversations under way
     last: float = 0.0  # when something of it came, on the loop's clock
     begun: bool = False  # being judged
 
@@ -79,6 +80,8 @@ class Rollouts:
             lambda step, slot: render(self._row(step, slot))
         )  # its samples need it too
         self._steps: dict[int, _Step] = {}
+        self.heard = 0
+        """Samples and turns of conversations that came, each counted once, however often it is sent again."""
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -138,13 +141,15 @@ class Rollouts:
         """
         request = an_object(data, ("group", "index", "turns"))
         _, step, slot = self._place(request)
-        a_number(request.get("index"), "body.index", 0, self._samples - 1)
+        index = a_number(request.get("index"), "body.index", 0, self._samples - 1)
         if self.stopped:
             raise Refused(self.stopped, status=409)
         await self._talk.check(self._row(step, slot), request.get("turns"))
         if step in self._journal.finished:  # it was given up meanwhile, and is told so when it is handed in
             return {"said": None}
-        self._open(step)
+        state, turns = self._open(step), len(request["turns"])
+        if turns > state.turns.get((slot, index), 0):
+            state.turns[slot, index], self.heard = turns, self.heard + 1
         return await self._talk.reply(self._row(step, slot), request.get("turns"))
 
     def _place(self, request: Mapping[str, Any]) -> tuple[str, int, int]:
@@ -230,6 +235,7 @@ class Rollouts:
             if known != row and "gave_up" not in known and "gave_up" not in row:  # the first word counts
                 raise self._conflict(f"{group}, sample {place[1]}", "the response that came first")
             return
+        self.heard += 1
         if isinstance(row["response"], str):
             try:
                 self._judge.hand_over(row)

@@ -202,7 +202,9 @@ class OpenRlhfStage:
 
     def _progress(self) -> tuple[int, ...]:
         """Numbers that grow while something comes of the job; its talk is none: it repeats itself while it waits."""
-        return len(self.journal.groups), len(self.journal.finished), self.told, self._saved
+        rollouts = self._service.stage if self._service is not None else None
+        heard = rollouts.heard if rollouts is not None else 0
+        return len(self.journal.groups), heard, len(self.journal.finished), self.told, self._saved
 
     def _look(self, running: Running) -> None:
         """Takes in what is new of the job."""
