@@ -102,6 +102,21 @@ def test_a_grade_is_the_last_number_in_brackets_from_1_to_10(text: str, grade: f
     assert found == (Scored(grade) if grade else Unjudged("the judge's grade is 0, allowed is 1 to 10"))
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("I would rate the opening [[2]]. Final rating: [[0]]", "the judge's grade is 0, allowed is 1 to 10"),
+        ("I would rate the opening 2. Final rating: 0", "the judge gave no verdict"),
+        ("[[2]], out of ten [[11]]", "the judge's grade is 11, allowed is 1 to 10"),
+        ("[[-3]]", "the judge's grade is -3, allowed is 1 to 10"),
+    ],
+)
+def test_what_is_no_grade_on_our_scale_is_neither_a_0_nor_an_earlier_grade(text: str, why: str) -> None:
+    with serving(lambda *_: said(text)) as server, judge(server) as one:
+        (found,) = one.scores([CONTEST[:2]])
+    assert isinstance(found, Unjudged) and why in found.reason
+
+
 @given(question=st.text(), first=st.text(), second=st.text())
 def test_what_is_put_into_the_question_is_put_in_once(question: str, first: str, second: str) -> None:
     before, rest = PAIRWISE.split("{question}")
