@@ -35,6 +35,27 @@ dulce de leche|leche de tigre|papas a la huancaína|mole poblano|pan con tomate|
 sola scriptura|ad astra per aspera|ad hoc|ad hominem|ad infinitum|ad nauseam|annus horribilis|annus mirabilis|ante mortem
 cherchez la femme|honi soit qui mal y pense|liberté égalité fraternité|liberté, égalité, fraternité|veni, vidi, vici|dulce et decorum est
 hasta la vista|hasta mañana|no pasarán|olé|tempus fugit|vox populi|que será será|tant mieux|tant pis|toute de suite|tout de suite|do, re, mi, fa, sol, la, ti|do re mi fa sol la ti|do re mi|do, re, mi
+a cappella|a piacere|aglio e olio|aglio olio e peperoncino|agua fresca|aguas frescas|al dente|al fresco|al pastor|alla breve|alla marcia
+alea iacta est|allegro ma non troppo|allegro con brio|allegro vivace|amor vincit omnia|omnia vincit amor|andante con moto|andante cantabile
+adagio sostenuto|audi alteram partem|audiatur et altera pars|basso continuo|beurre blanc|beurre noisette|bis in idem|ne bis in idem
+boeuf bourguignon|bœuf bourguignon|cacio e pepe|café con leche|caldo verde|carpe noctem|cassoulet de toulouse|chiles en nogada
+chiles rellenos|cochinita pibil|col legno|con amore|con brio|con fuoco|con moto|con sordino|con spirito|confit de canard
+così fan tutte|crema mexicana|creme fraiche|crème anglaise|crème brûlée|crème fraîche|crème pâtissière|cui bono|cuius regio eius religio
+cum hoc ergo propter hoc|post hoc ergo propter hoc|da capo al fine|da capo|dal segno|dal segno al fine|de gustibus non est disputandum
+de minimis non curat lex|de minimis|dies irae|dona nobis pacem|dramatis personae|dura lex sed lex|ecce homo|errare humanum est|et al
+et tu brute|et tu, brute|fiat justitia ruat caelum|fiat lux|flor de calabaza|flor de sal|fritto misto|frutti di mare|festina lente
+gloria in excelsis deo|homo homini lupus|ignorantia juris non excusat|ignorantia legis non excusat|in dubio pro reo|in extremis
+jus ad bellum|jus in bello|jus cogens|jus soli|jus sanguinis|lex posterior derogat priori|lex specialis derogat legi generali
+la donna è mobile|ma non troppo|ma non tanto|magret de canard|masa harina|mens rea|actus reus|mens sana in corpore sano|meno mosso|più mosso
+mezza voce|mezzo forte|molto vivace|moules frites|moules marinières|mozzarella di bufala|nemo dat quod non habet|nessun dorma
+nemo iudex in causa sua|nihil obstat|nolle prosequi|nolo contendere|non troppo|nosce te ipsum|nulla poena sine lege
+nullum crimen sine lege|obiter dicta|obiter dictum|opera buffa|opera seria|ora et labora|ora pro nobis|pacta sunt servanda
+pain perdu|pan dulce|pan de muerto|panem et circenses|panna cotta|parmigiano reggiano|pastel de nata|pastéis de nata|pâte à choux
+pâte brisée|pâte feuilletée|poco a poco|un poco|prima donna|prima vista|prosciutto di parma|queso fresco|queso blanco|quasi una fantasia
+quis custodiet ipsos custodes|quod vide|ratio decidendi|res ipsa loquitur|res judicata|respondeat superior|risotto alla milanese
+ropa vieja|salsa roja|salsa verde|saltimbocca alla romana|sancta sanctorum|senza sordino|si vis pacem para bellum|si vis pacem, para bellum
+sic semper tyrannis|sic transit|soupe à l'oignon|sotto voce|stare decisis|steak frites|tarte tatin|te deum|tempo giusto|tres leches
+ultra vires|urbi et orbi|vinho verde|vinho tinto|vitello tonnato|volenti non fit injuria|vox populi vox dei|vox populi, vox dei|zuppa inglese
 """
 
 BORROWED = tuple(
@@ -74,6 +95,17 @@ sur te ten ter tot um und van vom von y z za zu zum zur op l
 
 PARTICLES = frozenset(_PARTICLES.split())
 """Small words inside names of people, places and bodies: they do not make a run of capitalised words a sentence."""
+
+_JOINTS = """
+a la|a las|a los|à|à la|ai|al|alla|alle|au|aux|avec|con|con la|da|das|de|de la|de las|de los|del|della|delle|di|do|dos|du
+e|ed|en|et|mit|och|og|und|van|von|y
+"""
+
+JOINTS = frozenset(_JOINTS.strip().replace("\n", "|").split("|"))
+"""What joins two words to an expression (`arroz con pollo`)."""
+
+GENITIVES = frozenset(("da", "das", "de", "degli", "dei", "del", "della", "delle", "des", "di", "do", "dos", "du"))
+"""The small words of Romance titles and names of journals (`Cien años de soledad`)."""
 
 _TONGUES = """
 arabic:Arabic armenian:Armenian bengali:Bengali bangla:Bengali bosnian:sh bulgarian:Cyrillic catalan:ca chinese:Han mandarin:Han

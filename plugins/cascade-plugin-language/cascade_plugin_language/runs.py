@@ -4,7 +4,8 @@ Every word has evidence: how much more common it is in the other language than i
 likely split of a line into English and the other language is found with two states and a price for each change (Viterbi's
 algorithm); only languages of which a cue word stands in the line are tried. A run counts where it has three words or more, enough
 evidence, two strong words, and one of them is written small and is no particle: `Ludwig van Beethoven` and
-`Universidade de São Paulo` are names. Fewer than three words are a borrowing, whatever they are.
+`Universidade de São Paulo` are names. Fewer than three words are a borrowing, whatever they are, and so are words that commas keep
+apart, two words with a small one between them, and up to eight words with a genitive that begin with a capital amid an English sentence.
 
 It does not know languages without a list in wordfreq, nor a foreign language in an alphabet that is not its own.
 """
@@ -20,7 +21,7 @@ from typing import NamedTuple
 
 import regex
 
-from cascade_plugin_language.phrases import BORROWED, PARTICLES
+from cascade_plugin_language.phrases import BORROWED, GENITIVES, JOINTS, PARTICLES
 from cascade_plugin_language.scripts import Word
 from cascade_plugin_language.vocabulary import (
     ENGLISH_FLOOR,
@@ -47,6 +48,9 @@ _POSSIBLE = -1.0  # the evidence of a word that both languages have
 _ENGLISH = 4.7  # a word so common in English is no proof of another language
 _CHUNK = 200  # words that are split together
 _KNOWN = 2.5  # a word below this Zipf value may be foreign
+_EVERYDAY, _ALIEN, _WALL = 5.5, -1.5, -9.0  # a word so common in English and so rare there ends any run
+_ROMANCE = frozenset(("ca", "es", "fr", "it", "pt"))
+_TITLE = 8  # words of a title or a name, at most
 
 _ASCII_WORD = re.compile("[a-z]+")
 _LATIN_WORD = re.compile(r"[^\W\d_]+")
@@ -131,19 +135,23 @@ def _core(word: str) -> str:
 
 
 def _runs(tokens: Sequence[_Token]) -> list[Word]:
-    """The words of the runs of one piece of a line; where languages compete for words, the one with most evidence has them."""
+    """The words of the runs of one piece of a line; where languages compete for words, the one with most evidence has them.
+
+    Lists and titles compete too, and what they win is nobody's: a French title is no Danish sentence.
+    """
     stretches = []
     for language in _candidates(tokens):
         evidence = [_evidence(token, language) for token in tokens]
         for first, last in (_trimmed(tokens, evidence, *stretch) for stretch in _split(tokens, evidence)):
             if _counts(tokens[first:last], evidence[first:last]):
-                stretches.append((-sum(evidence[first:last]), first, last, language))
-    found: dict[int, Word] = {}
-    for _, first, last, language in sorted(stretches):
+                is_spared = _is_list(tokens[first:last]) or _is_title(tokens, first, last, language)
+                stretches.append((-sum(evidence[first:last]), first, last, language, is_spared))
+    found: dict[int, Word | None] = {}
+    for _, first, last, language, is_spared in sorted(stretches):
         if found.keys().isdisjoint(range(first, last)):
             for place, token in enumerate(tokens[first:last], first):
-                found[place] = Word(token.text, token.start, token.end, language)
-    return [found[place] for place in sorted(found)]
+                found[place] = None if is_spared else Word(token.text, token.start, token.end, language)
+    return [word for place in sorted(found) if (word := found[place]) is not None]
 
 
 def _candidates(tokens: Sequence[_Token]) -> list[str]:
@@ -166,6 +174,8 @@ def _evidence(token: _Token, language: str) -> float:
         said = unknown if ours is None else min(unknown, OTHER_FLOOR - ours)
     else:
         said = theirs - (ENGLISH_FLOOR if ours is None else ours)
+    if said <= _ALIEN and (ours or 0.0) >= _EVERYDAY:
+        return _WALL
     if len(token.low) == 1:
         return max(-1.0, min(0.5, said))
     return max(-_MOST, min(_NAME if token.is_name else _MOST, said))
@@ -208,18 +218,20 @@ def _grown(tokens: Sequence[_Token], evidence: Sequence[float], first: int, last
     """Two certain words with the words beside them that could be of their sentence, up to what counts as a run."""
     if sum(evidence[first:last]) < _LEAST_EVIDENCE:
         return first, last
-    while last - first < LEAST_WORDS and first and not tokens[first].opens and evidence[first - 1] > _POSSIBLE:
+
+    def could_be(place: int) -> bool:
+        return evidence[place] > _POSSIBLE and len(tokens[place].low) > 1
+
+    while last - first < LEAST_WORDS and first and not tokens[first].opens and could_be(first - 1):
         first -= 1
-    while last - first < LEAST_WORDS and last < len(tokens) and not tokens[last].opens and evidence[last] > _POSSIBLE:
+    while last - first < LEAST_WORDS and last < len(tokens) and not tokens[last].opens and could_be(last):
         last += 1
     return first, last
 
 
 def _counts(tokens: Sequence[_Token], evidence: Sequence[float]) -> bool:
-    """Whether a stretch is a switch: long, certain, more a sentence than a list or an expression, and no name."""
+    """Whether a stretch is a switch: long, certain, and no name."""
     if len(tokens) < LEAST_WORDS or sum(evidence) < _LEAST_EVIDENCE:
-        return False
-    if sum(token.opens for token in tokens[1:]) > 0.5 * (len(tokens) - 1):
         return False
     strong = [
         token
@@ -231,4 +243,28 @@ def _counts(tokens: Sequence[_Token], evidence: Sequence[float]) -> bool:
     known = english()
     return any(
         token.is_small and token.low not in PARTICLES and known.get(token.low, 0.0) < _ENGLISH for token in strong
+    )
+
+
+def _is_list(tokens: Sequence[_Token]) -> bool:
+    """Whether signs leave no sentence together: `masa harina, queso fresco, tamales de elote`."""
+    signs = [place for place, token in enumerate(tokens) if place == 0 or token.opens]
+    pieces = (tokens[start:end] for start, end in itertools.pairwise([*signs, len(tokens)]))
+    return all(len(piece) < LEAST_WORDS or _is_expression([token.low for token in piece]) for piece in pieces)
+
+
+def _is_expression(words: Sequence[str]) -> bool:
+    """Whether two words are joined by small ones: `bacalhau à brás`, a dish or a term, and no sentence."""
+    return PARTICLES.isdisjoint((words[0], words[-1])) and " ".join(words[1:-1]) in JOINTS
+
+
+def _is_title(tokens: Sequence[_Token], first: int, last: int, language: str) -> bool:
+    """Whether a Romance stretch begins with a capital amid an English sentence and has a genitive: `we read Cien años de soledad`."""
+    return (
+        language in _ROMANCE
+        and 0 < first < last <= first + _TITLE
+        and tokens[first].is_name
+        and tokens[first - 1].is_small
+        and tokens[first].start - tokens[first - 1].end == 1
+        and any(token.low in GENITIVES for token in tokens[first + 1 : last])
     )
