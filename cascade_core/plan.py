@@ -25,6 +25,7 @@ from cascade_core.prompts import check, step_size
 from cascade_core.provision import chosen
 from cascade_core.settings import Evaluation, Sampling, Spec, Stage
 from cascade_core.trainers import Trainer, trainer_of
+from cascade_core.vllm_sampling import gpus
 
 # Counting an endless benchmark stops here, and the plan says "at least".
 MOST_COUNTED = 10_000
@@ -43,7 +44,8 @@ class DomainPlan:
 
 @dataclass(frozen=True)
 class ResourcePlan:
-    """What will run beside the domains that need it: a class by its `name`, started with the run; or an `address`, found running."""
+    """What will run beside the domains that need it: a class by its `name`, started with the run or, where it is made of a checkpoint,
+    `after` the stage in that folder; or an `address`, found running."""
 
     need: str
     name: str
@@ -52,12 +54,14 @@ class ResourcePlan:
     options: Mapping[str, Any]
     address: str
     domains: tuple[str, ...]
+    after: str = ""
 
 
 @dataclass(frozen=True)
 class StagePlan:
     """One stage: `tasks` are drawn for it in all, `responses` sampled from them; `settings` are the spec's, `flags` the trainer's own.
 
+    `start` is what it starts from: the folder of the stage whose checkpoint it is, a model's folder or hub name, or `model.init`.
     `command` is what a trainer starts that is a program of its own, in the folder that `cascade run` takes by default.
     """
 
@@ -74,6 +78,7 @@ class StagePlan:
     flags: Mapping[str, Any]
     command: tuple[str, ...] = ()
     composition: str = ""
+    start: str = ""
 
 
 @dataclass(frozen=True)
@@ -204,6 +209,7 @@ def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> tu
             options=dict(one.options),
             address=one.address,
             domains=tuple(name for name, domain in domains.items() if need in domain.needs),
+            after=_folder(spec, waiting.last_stage(spec, one)),
         )
         for need, one in chosen(domains.values(), spec.resources, found).items()
     )
@@ -211,7 +217,7 @@ def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> tu
 
 def _lacking(spec: Spec, found: Registry) -> tuple[str, ...]:
     trainers = [trainer_of(found.trainer(stage.trainer or spec.trainer), spec.engine) for stage in spec.stages]
-    return tuple(dict.fromkeys(filter(None, (trainer.lacks() for trainer in trainers))))
+    return tuple(dict.fromkeys(filter(None, [*(trainer.lacks() for trainer in trainers), gpus.lacking(spec)])))
 
 
 def _tracker(name: str, options: Mapping[str, Any], found: Registry) -> TrackerPlan:
@@ -237,7 +243,7 @@ def _stage(index: int, stage: Stage, spec: Spec, domains: Mapping[str, Domain], 
     drawn = stage.steps * step_size(stage)
     engine = trainer_of(trainer, spec.engine)
     return StagePlan(
-        folder=f"{index:02d}-{stage.name}",
+        folder=_folder(spec, index),
         name=stage.name,
         kind=stage.kind,
         domains=dict(stage.domains),
@@ -250,7 +256,13 @@ def _stage(index: int, stage: Stage, spec: Spec, domains: Mapping[str, Domain], 
         flags=dict(engine.settings(stage)),
         command=_command(index, stage, spec, engine),
         composition=told(stage, domains),
+        start=stage.model or _folder(spec, waiting.policy_before(spec, index)) or spec.model.path or "model.init",
     )
+
+
+def _folder(spec: Spec, index: int) -> str:
+    """The name of a stage's folder; `""` of the start."""
+    return f"{index:02d}-{spec.stages[index - 1].name}" if index else ""
 
 
 def _command(index: int, stage: Stage, spec: Spec, trainer: Trainer) -> tuple[str, ...]:

@@ -1,11 +1,14 @@
 """The plan: what a run would do, counted; nothing done, and tasks loaded only when asked."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from strangers import publish
+from typer.testing import CliRunner
 
+from cascade_core.cli.app import app
 from cascade_core.errors import PluginBroken, SpecError
 from cascade_core.plan import MOST_COUNTED, Plan, plan
 from cascade_core.plugins import Registry
@@ -89,6 +92,24 @@ def test_stages_say_what_is_drawn_and_sampled(make) -> None:
     assert (sft.folder, sft.tasks, sft.responses, sft.seed) == ("01-sft", 60, 0, 7)
     assert (rl.folder, rl.tasks, rl.responses, rl.seed) == ("02-rl", 12, 24, 9)
     assert make().totals == {"steps": 13, "tasks": 72, "responses": 24, "evaluated": None}
+
+
+def test_stages_say_what_they_start_from(make) -> None:
+    assert [stage.start for stage in make().stages] == ["owner/model", "01-sft"]
+
+
+def test_a_plan_for_people_says_when_what_is_made_of_a_checkpoint_comes_and_how_often_each_benchmark() -> None:
+    spec = Path(__file__).parents[1] / "examples" / "rlhf.yaml"
+    out = CliRunner().invoke(app, ["plan", str(spec)], env={"COLUMNS": "160"}).stdout
+    other = CliRunner().invoke(app, ["plan", str(spec), "--set", "stages.rm.model=org/base"]).stdout
+    assert "Settings of 02-rm, which starts from org/base" in other
+    (resource,) = (line.split() for line in out.splitlines() if line.startswith(" reward_model "))
+    assert resource[-2:] == ["after", "02-rm"]
+    starts = dict(re.findall(r"Settings of (\S+), which starts from (\S+)", out))
+    assert starts == {"01-sft": "model.init", "02-rm": "01-sft", "03-sft-2": "01-sft", "04-rlhf": "03-sft-2"}
+    measured = {line.split()[0]: line for line in out.splitlines() if line.startswith((" rlhf/test", " rlhf/pairs"))}
+    assert measured["rlhf/test"].rstrip().endswith("3 times") and measured["rlhf/pairs"].rstrip().endswith("once")
+    assert "4 times" not in out
 
 
 def test_stages_show_the_flags_that_their_trainer_gets(make) -> None:

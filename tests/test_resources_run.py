@@ -72,7 +72,7 @@ def test_a_plan_says_what_will_be_started_and_starts_nothing(echo: None, spec: P
     assert [(one["need"], one["name"], one["options"], one["domains"]) for one in told] == [
         (NEED, "local", options, ["echo"])
     ]
-    assert "Resources, started once for the whole run" in cascade("plan", spec).stdout
+    assert "with the run" in cascade("plan", spec).stdout
     assert "runs already" in cascade("plan", spec, "--set", f"resources.{NEED}=unix:/x").stdout
     assert not log.exists()
 

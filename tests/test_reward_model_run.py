@@ -311,7 +311,8 @@ def test_a_plan_counts_pairs_and_how_often_each_benchmark_is_measured(tmp_path: 
         "math/test": ("policy", 20, 2),
     }
     assert made.evaluations == 2 and made.totals["evaluated"] == 80
-    rm = made.stages[0]
+    rm, rl, *_ = made.stages
+    assert rl.start == rm.start and [one.after for one in made.resources] == ["01-rm"]
     assert (rm.kind, rm.tasks, rm.responses, rm.settings["batch_size"]) == ("reward_model", 64, 0, 8)
     assert "model" in rm.settings and "kl" not in rm.settings and "model" not in made.stages[1].settings
 

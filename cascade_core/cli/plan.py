@@ -80,7 +80,7 @@ def _tables(made: Plan) -> Iterator[Table | str]:
     stages.add_row("all", "", "", str(totals["steps"]), str(totals["tasks"]), str(totals["responses"]), "", "")
     yield stages
     for stage in made.stages:
-        settings = table(f"Settings of {stage.folder}", "setting", "value")
+        settings = table(f"Settings of {stage.folder}, which starts from {stage.start}", "setting", "value")
         for setting, value in stage.settings.items():
             settings.add_row(setting, brief(value))
         yield settings
@@ -101,26 +101,24 @@ def _tables(made: Plan) -> Iterator[Table | str]:
 
 
 def _resources(made: Plan) -> Table:
-    rows = table("Resources, started once for the whole run", "provides", "by", "from", "options", "for")
+    rows = table("Resources", "provides", "by", "from", "options", "for", "started")
     for one in made.resources:
-        source = f"{one.distribution} {one.version}" if one.name else "runs already"
+        source = f"{one.distribution} {one.version}" if one.name else "–"
         options = brief(dict(one.options)) or "none"
-        rows.add_row(one.need, one.name or one.address, source, options, ", ".join(one.domains))
+        started = (f"after {one.after}" if one.after else "with the run") if one.name else "runs already"
+        rows.add_row(one.need, one.name or one.address, source, options, ", ".join(one.domains), started)
     return rows
 
 
 def _benchmarks(made: Plan) -> Table:
     total = made.totals["evaluated"]
     whole = f"{total} responses in all" if total is not None else "--tasks counts the tasks"
-    rows = table(
-        f"Benchmarks, measured {made.evaluations} times ({whole})", "name", "split", ">tasks", ">samples", "sampling"
-    )
+    rows = table(f"Benchmarks ({whole})", "name", "split", ">tasks", ">samples", "sampling", "measured")
     for one in made.benchmarks:
         count = "all" if one.tasks is None else f"{one.tasks}" if one.is_counted else f"up to {one.tasks}"
         how = brief(dict(one.sampling)) if one.of == "policy" else "pairs, of a reward model"
-        if one.times != made.evaluations:
-            how += "; measured once" if one.times == 1 else f"; measured {one.times} times"
-        rows.add_row(one.name, one.split, count, str(one.samples), how)
+        times = "once" if one.times == 1 else f"{one.times} times"
+        rows.add_row(one.name, one.split, count, str(one.samples), how, times)
     return rows
 
 
