@@ -20,6 +20,7 @@ from cascade_core import provision, rehearsal, versions
 from cascade_core.errors import CascadeError
 from cascade_core.plugins import KINDS, Registry, registry
 from cascade_core.settings import Spec
+from cascade_core.vllm_sampling import gpus as sampling
 
 State = Literal["ok", "missing", "wrong", "note"]
 
@@ -60,7 +61,7 @@ def examine(
     if spec and spec.engine.python and not python:
         python = str(Path(spec.engine.python).expanduser())
     own, areas = _spec(spec, path, settings, found) if spec else ([], set[str]())
-    findings = [*machine(_asked(spec) if spec else 0), *plugins(found), *trl(), *openrlhf(python), *sandbox()]
+    findings = [*machine(*(_asked(spec) if spec else ())), *plugins(found), *trl(), *openrlhf(python), *sandbox()]
     return [*own, *(replace(one, needed=one.area in areas and one.state != "note") for one in findings)]
 
 
@@ -80,16 +81,18 @@ def _spec(spec: Spec, path: Path | None, settings: Iterable[str], found: Registr
     return [Finding("spec", spec.name, "ok", told, needed=True)], areas
 
 
-def _asked(spec: Spec) -> int:
-    """GPUs that the spec's stages ask this machine for; 0 where they are another's, or none."""
+def _asked(spec: Spec) -> tuple[int, str, str]:
+    """GPUs that a spec asks this machine for (0 where they are another's, or none), what asks, and what to do without them."""
     engine = spec.engine
-    is_here = not engine.cpu and engine.ray is None
     drives = any((stage.trainer or spec.trainer) == "openrlhf" for stage in spec.stages)
-    return engine.gpus if is_here and drives else 0
+    if engine.ray is not None:
+        return sampling.asked(spec), "evaluation samples with (evaluation.sampler vllm)", sampling.REMEDY
+    remedy = "lower engine.gpus, give engine.ray a cluster that has them, or set engine.cpu; `cascade rehearse` tries the spec here as it is"
+    return (engine.gpus if drives and not engine.cpu else 0), "every stage of openrlhf asks for (engine.gpus)", remedy
 
 
-def machine(asked: int = 0) -> Iterator[Finding]:
-    """Python, cores and GPUs, of which a spec asks for so many."""
+def machine(asked: int = 0, by: str = "", remedy: str = "") -> Iterator[Finding]:
+    """Python, cores and GPUs, of which a spec asks for so many by that setting."""
     yield Finding("machine", "python", "ok", f"{platform.python_version()} at {sys.executable}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     yield Finding("machine", "cores", "ok", str(cores))
@@ -97,9 +100,7 @@ def machine(asked: int = 0) -> Iterator[Finding]:
     yield from here
     count = sum(one.state == "ok" for one in here)
     if count < asked:
-        told = f"{count} of the {asked} that every stage of openrlhf asks for (engine.gpus)"
-        remedy = "lower engine.gpus, give engine.ray a cluster that has them, or set engine.cpu; `cascade rehearse` tries the spec here as it is"
-        yield Finding("machine", "GPUs", "note", told, remedy)
+        yield Finding("machine", "GPUs", "note", f"{count} of the {asked} that {by}", remedy)
 
 
 def gpus() -> Iterator[Finding]:
@@ -107,8 +108,8 @@ def gpus() -> Iterator[Finding]:
     program = shutil.which("nvidia-smi")
     if program is None:
         remedy = (
-            "stages of trl train on the CPU, small models only; one of openrlhf needs engine.cpu: true here, and `cascade rehearse`"
-            " tries a spec for GPUs without any"
+            "stages of trl train on the CPU, small models only; one of openrlhf needs the GPUs of another machine (engine.ray), or"
+            " engine.cpu: true, and `cascade rehearse` tries a spec for GPUs without any"
         )
         yield Finding("machine", "GPU", "note", "no nvidia-smi, so no NVIDIA GPU", remedy)
         return

@@ -195,6 +195,7 @@ def test_without_nvidia_smi_there_is_a_note(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("PATH", str(tmp_path))
     (told,) = gpus()
     assert told.state == "note" and "engine.cpu: true" in told.remedy and "`cascade rehearse`" in told.remedy
+    assert "the GPUs of another machine (engine.ray)" in told.remedy
 
 
 def openrlhf_spec(folder: Path, **engine: Any) -> Path:
@@ -219,6 +220,29 @@ def test_gpus_that_a_spec_asks_this_machine_for_are_counted_and_a_lack_is_a_note
     lacks = [one for one in json.loads(output)["findings"] if one["what"] == "GPUs"]
     assert [one["found"] for one in lacks] == ([told] if told else [])
     assert all(one["state"] == "note" and not one["needed"] and "engine.ray" in one["remedy"] for one in lacks)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, "0 of the 4 that evaluation samples with (evaluation.sampler vllm)"),
+        ({"evaluation": {"tensor_parallel_size": 16}}, "0 of the 1 that evaluation samples with"),
+        ({"evaluation": {"sampler": "transformers"}}, ""),
+        ({"evaluation": {"benchmarks": []}}, ""),
+        ({"trainer": "trl"}, ""),
+        ({"trainer": "trl", "evaluation": {"sampler": "vllm"}}, "0 of the 4 that"),
+    ],
+)
+def test_a_cluster_that_trains_leaves_evaluation_to_the_gpus_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], told: str
+) -> None:
+    monkeypatch.setattr(doctor, "gpus", lambda: iter(()))
+    engine = {"gpus": 8, "nodes": 2, "tensor_parallel_size": 4, "ray": "http://head:8265"}
+    path = spec(tmp_path, **{"trainer": "openrlhf", "engine": engine, **changes})
+    _, output = command(str(path), "--json")
+    lacks = [one for one in json.loads(output)["findings"] if one["what"] == "GPUs"]
+    assert len(lacks) == bool(told) and all(one["found"].startswith(told) for one in lacks)
+    assert all("set evaluation.sampler to transformers" in one["remedy"] for one in lacks)
 
 
 def test_where_no_environment_of_openrlhf_is_named_a_note_says_how_to_get_one(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from cascade_core.cli.app import app
 from cascade_core.errors import TrainerError
 from cascade_core.settings import Engine
 from cascade_core.trainers import openrlhf_engine as engines
@@ -96,3 +99,40 @@ def test_a_ray_that_cannot_be_asked_keeps_nothing_from_being_tried(
     python = machine(managers)
     assert gpus.count(python) is None and told(python, gpus=8) == ""
     assert gpus.count("/no/such/python") is None
+
+
+@pytest.mark.parametrize(
+    ("visible", "changes", "told"),
+    [
+        ("", {}, "which needs 4, and Ray finds 0 on this one; run cascade on a machine of the cluster that has GPUs"),
+        ("0,1", {}, "which needs 4, and Ray finds 2 on this one"),
+        ("0,1,2,3", {}, ""),
+        ("", {"evaluation": {"sampler": "transformers"}}, ""),
+        ("0", {"evaluation": {"tensor_parallel_size": 16}}, ""),
+        ("", {"evaluation": {"tensor_parallel_size": 16}}, "which needs 1, and Ray finds 0"),
+    ],
+)
+def test_a_plan_warns_where_a_cluster_trains_and_nothing_here_can_sample(
+    machine: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    visible: str,
+    changes: dict[str, Any],
+    told: str,
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    engine = {"python": machine(MANAGERS), "gpus": 8, "tensor_parallel_size": 4, "ray": "http://head:8265"}
+    spec = {
+        "name": "r",
+        "trainer": "openrlhf",
+        "engine": engine,
+        "model": "owner/model",
+        "domains": {"math": {"generator": {"name": "arithmetic"}}},
+        "stages": [{"name": "s", "domains": "math", "steps": 1, "rollout": {"prompts_per_step": 8}}],
+    }
+    path = tmp_path / "spec.yaml"
+    path.write_text(json.dumps({**spec, **changes}))  # JSON is YAML
+    done = CliRunner().invoke(app, ["plan", str(path)])
+    assert done.exit_code == 0, done.output
+    warned = " ".join(done.stderr.split())
+    assert (told in warned and warned.startswith("warning: too few GPUs here:")) if told else warned == ""
