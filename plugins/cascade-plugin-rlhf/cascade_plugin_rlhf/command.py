@@ -7,14 +7,18 @@ from typing import Annotated
 
 import typer
 
-from cascade_core.cli.output import Json, print_json
+from cascade_core.cli.output import print_json
 from cascade_plugin_rlhf.serving.encoding import TEMPLATES
 
 
 def serve(
     model: Annotated[
         list[str],
-        typer.Option("--model", metavar="PATH|NAME=PATH", help="A folder or hub name of a reward model; repeatable."),
+        typer.Option(
+            "--model",
+            metavar="PATH|NAME=PATH",
+            help="A folder or hub name of a reward model; repeatable, each is then asked under /v1/NAME.",
+        ),
     ],
     device: Annotated[str, typer.Option(help="auto is the first GPU, or the processor.")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
@@ -42,7 +46,9 @@ def serve(
     ] = 16_384,
     max_body_mib: Annotated[int, typer.Option(min=1, max=1024, help="The longest body of a request.")] = 16,
     drain_seconds: Annotated[float, typer.Option(min=1, help="How long SIGTERM waits for what is in flight.")] = 60.0,
-    json: Json = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the address and the models' names as one JSON object.")
+    ] = False,
 ) -> None:
     """Serve the scores of reward models over HTTP until SIGTERM or Ctrl-C, which let requests in flight be answered.
 
