@@ -5,10 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.text import Text
 from strangers import environment, publish
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from cascade_core import plugins
@@ -111,6 +115,19 @@ def test_help_lists_every_command_and_shows_how_to_begin() -> None:
 @pytest.mark.parametrize("name", ["run", "plan", "report", "score", "check", "plugins", "schema"])
 def test_the_help_of_every_command_shows_an_example(name: str) -> None:
     assert f"Example: cascade {name}" in " ".join(cascade(name, "--help").stdout.split())
+
+
+def test_no_word_of_an_options_help_is_taken_for_a_style() -> None:
+    def options(command: Any, *names: str) -> Iterator[tuple[str, str]]:
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from options(inner, *names, name)
+        yield from ((" ".join([*names, *one.opts]), getattr(one, "help", None) or "") for one in command.params)
+
+    found = dict(options(get_command(app)))
+    assert len(found) > 50
+    styled = {name: [str(span.style) for span in Text.from_markup(told).spans] for name, told in found.items()}
+    assert {name: styles for name, styles in styled.items() if set(styles) - {"bold"}} == {}
+    assert "[default: null]" in cascade("serve", "--help").stdout
 
 
 def test_version_is_the_distributions() -> None:

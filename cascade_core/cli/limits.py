@@ -20,7 +20,7 @@ WallSeconds = Annotated[
     float | None,
     typer.Option(
         "--wall-seconds",
-        help="Backstop per verdict; past it the sample could not be judged.  [default: 120; 600 for domains that wait (io)]",
+        help="Backstop per verdict; past it the sample could not be judged.  \\[default: 120; 600 for domains that wait (io)]",
         show_default=False,
     ),
 ]

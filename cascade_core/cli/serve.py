@@ -63,7 +63,7 @@ def serve(
     unjudged: Annotated[
         float | None,
         typer.Option(
-            help="What /get_reward says for a sample that could not be judged.  [default: null]", show_default=False
+            help="What /get_reward says for a sample that could not be judged.  \\[default: null]", show_default=False
         ),
     ] = None,
     json: Json = False,
