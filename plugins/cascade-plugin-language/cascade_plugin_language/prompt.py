@@ -3,7 +3,7 @@
 A prompt that names a language ("in Spanish", "the German economy") allows that language and its script, one that holds text in
 another language or script, quoted or not, allows that. "Translate the sentence" without a language, and prompts about languages
 as such, allow everything. The Chinese remainder theorem and its like name no language. A prompt that is for the greater part not
-English is not judged: the answer may be in any language.
+English is not judged: the answer may be in any language; `Was ist Photosynthese?` is one by how common its words are in German and English.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _TRANSLATE = regex.compile(
 )
 _FOREIGN_PROMPT = 0.5
 _LEAST_WORDS = 6
+_LEAN = 1.0  # powers of ten: a few words that are so much likelier in another language are in it
 _LEAST_ENGLISH = 0.4
 _KNOWN = 3.5
 _LONGEST = 50_000  # characters of a prompt that are looked at
@@ -89,11 +90,13 @@ def _leave(whole: str, question: str) -> Leave:
 
 
 def is_english(question: str) -> bool:
-    """Whether a prompt is English; formulas, code and a handful of words count as English."""
+    """Whether a prompt is English; formulas, code and a handful of words that no other language claims count as English."""
     text = prose(clean(question))
     letters = sum(map(len, _WORD.findall(text)))
     found = [*scripts.words(text), *runs.words(text)]
     if letters and sum(len(word.text) for word in found) > _FOREIGN_PROMPT * letters:
+        return False
+    if len(_WORD.findall(text)) < _LEAST_WORDS and runs.lean(text) >= _LEAN:
         return False
     said = [word for word in _WORD.findall(text.lower()) if len(word) > 1]
     known = sum(english().get(word, 0.0) >= _KNOWN for word in said)

@@ -46,6 +46,7 @@ _GAP = 4  # characters that are looked at before a word
 _COMMON, _FAINT = 3.5, 0.7  # a common English word with faint evidence does not begin or end a run
 _POSSIBLE = -1.0  # the evidence of a word that both languages have
 _ENGLISH = 4.7  # a word so common in English is no proof of another language
+_USUAL = 4.5  # a word that English has, whoever else has it
 _CHUNK = 200  # words that are split together
 _KNOWN = 2.5  # a word below this Zipf value may be foreign
 _EVERYDAY, _ALIEN, _WALL = 5.5, -1.5, -9.0  # a word so common in English and so rare there ends any run
@@ -74,6 +75,25 @@ def may_have(text: str) -> bool:
 def words(text: str) -> list[Word]:
     """The words of all runs, in their order; time grows with the length of the text."""
     return [word for line in _lines(text) for word in _runs(line)]
+
+
+def lean(text: str) -> float:
+    """How much more likely a few words are in the likeliest other language than in English, in powers of ten; 0 where one is plainly English, or each is usual in it.
+
+    Languages are those that a word points to; all of them where none does and most words are rare in English.
+    """
+    tokens = [token for token in itertools.islice(_tokens(text.replace("\n", " "), 0), _CHUNK) if len(token.low) > 1]
+    if all(english().get(token.low, 0.0) >= _USUAL for token in tokens):
+        return 0.0
+    languages = [LANGUAGES[place] for place, _ in _votes(tokens).most_common(_TRIED)]
+    if not languages and 2 * sum(english().get(token.low, 0.0) < _KNOWN for token in tokens) > len(tokens):
+        languages = list(LANGUAGES)
+    found = 0.0
+    for language in languages:
+        evidence = [_evidence(token, language) for token in tokens]
+        if min(evidence) > _POSSIBLE:
+            found = max(found, sum(evidence))
+    return found
 
 
 class _Token(NamedTuple):
@@ -156,14 +176,19 @@ def _runs(tokens: Sequence[_Token]) -> list[Word]:
 
 def _candidates(tokens: Sequence[_Token]) -> list[str]:
     """The languages with the most cue words here; none where fewer than two words are foreign to English."""
-    known, votes, foreign = cues(), Counter[int](), 0
+    foreign = sum(token.low in cues() or english().get(token.low, 0.0) < _KNOWN for token in tokens)
+    return [LANGUAGES[place] for place, _ in _votes(tokens).most_common(_TRIED)] if foreign >= 2 else []
+
+
+def _votes(tokens: Sequence[_Token]) -> Counter[int]:
+    """How many cue words of each language there are, by its place in `LANGUAGES`."""
+    known, votes = cues(), Counter[int]()
     for token in tokens:
         bits = known.get(token.low, 0)
-        foreign += bool(bits) or english().get(token.low, 0.0) < _KNOWN
         while bits:
             votes[(bits & -bits).bit_length() - 1] += 1
             bits &= bits - 1
-    return [LANGUAGES[place] for place, _ in votes.most_common(_TRIED)] if foreign >= 2 else []
+    return votes
 
 
 def _evidence(token: _Token, language: str) -> float:

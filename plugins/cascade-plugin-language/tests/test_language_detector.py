@@ -125,6 +125,19 @@ def test_a_prompt_with_few_words_counts_as_english(prompt: str) -> None:
     assert is_english(prompt)
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    ["Was ist Photosynthese?", "Apa kabar?", "Merhaba, nasılsın?", "Xin chào", "Hola", "Calcula $3+4$", "Qui est-ce ?"],
+)
+def test_a_few_words_of_another_language_are_a_prompt_in_it(prompt: str) -> None:
+    assert not is_english(prompt)
+
+
+@pytest.mark.parametrize("prompt", ["Factorise $x$.", "gcd(4, 6)", "Explain déjà vu.", "Who was Goethe?", "Hi!", "Pi"])
+def test_a_few_words_that_english_has_too_are_english(prompt: str) -> None:
+    assert is_english(prompt)
+
+
 def test_places_and_share_are_those_of_the_text() -> None:
     text = "ab 因此 cd"
     (word,) = find(text).words
