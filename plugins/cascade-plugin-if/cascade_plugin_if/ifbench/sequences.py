@@ -44,8 +44,8 @@ def _follow(initials: Iterable[str]) -> bool:
 
 
 def _no_consecutive(reading: Reading, args: Args) -> bool:
-    """Digits have no first letter."""
-    return _differ(map(initial, reading.opening)) and bool(reading.words) and _differ(reading.initials)
+    """Of two words or more; digits have no first letter."""
+    return _differ(map(initial, reading.opening)) and len(reading.words) > 1 and _differ(reading.initials)
 
 
 def _differ(initials: Iterable[str]) -> bool:

@@ -46,9 +46,9 @@ def _unique(reading: Reading, args: Args) -> bool:
 
 
 def _no_neighbours(reading: Reading, args: Args) -> bool:
-    """No word begins with the letter after that of the word before; capitals and accents make no difference."""
+    """Of two words or more none begins with the letter after that of the word before; capitals and accents make no difference."""
     initials = reading.initials
-    return bool(initials) and not any(map(_are_neighbours, initials, initials[1:]))
+    return len(initials) > 1 and not any(map(_are_neighbours, initials, initials[1:]))
 
 
 def _are_neighbours(one: str, other: str) -> bool:
