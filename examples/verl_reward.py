@@ -3,11 +3,11 @@
     python examples/verl_reward.py math train.parquet      # the data set, with the task of every row in `extra_info`
     python -m verl.trainer.main_ppo \\
         data.train_files=train.parquet \\
-        custom_reward_function.path=examples/verl_reward.py \\
-        custom_reward_function.name=compute_score_async ...
+        reward.custom_reward_function.path=examples/verl_reward.py \\
+        reward.custom_reward_function.name=compute_score_async ...
 
 `compute_score_async` is for verl's reward loop, `compute_score` for its reward managers that call one by one, `compute_scores` for
-`reward_manager.name=batch`. Copy the file and say which domains, options and limits are yours.
+the manager `batch` of older versions than 0.7.1, which also name the two settings without `reward.`. Copy the file and say which domains, options and limits are yours.
 """
 
 from __future__ import annotations

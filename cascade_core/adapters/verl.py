@@ -1,4 +1,4 @@
-"""Our verdicts as verl's `compute_score`, for a file that `custom_reward_function.path` names.
+"""Our verdicts as verl's `compute_score`, for a file that `reward.custom_reward_function.path` names.
 
     reward = VerlReward(lambda: Scorer({"math": registry().reference("math")}, Scoring(workers=2)))
     compute_score = reward.compute_score

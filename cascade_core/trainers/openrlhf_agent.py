@@ -10,7 +10,8 @@ is no coroutine function: it takes down who is of the group when it is *called*,
 is compared by identity and kept, since numbers of dead objects are used again.
 
 **Masks.** A sample that must not be learned from keeps one token with advantage 0, and log-probabilities of 0 behind it: with no token at all,
-means over the sample are NaN. Its gradient is exactly 0; it weighs one token in the denominator of a loss over all tokens.
+means over the sample are NaN. Its gradient is exactly 0 without a KL term and an entropy bonus, which OpenRLHF takes over the same tokens;
+it weighs one token in the denominator of a loss over all tokens, and a sample in that of a loss over samples.
 
 **Failures.** Every way out of a sample is reported, so that no group waits for a member that is gone. A generation that fails is
 a sample that could not be judged: masked, counted, never `reward=None`, which would end the job elsewhere and later. What ends
