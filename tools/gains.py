@@ -11,20 +11,23 @@ from pathlib import Path
 
 
 def main(run: Path) -> int:
-    """The number of stages that did not raise a benchmark of their own domains; a run without any rl stage is one too."""
-    idle, told = 0, 0
+    """The number of rl stages that did not raise every benchmark of their own domains, or have none; a run without any rl stage counts as one."""
+    idle, stages = 0, 0
     for path in sorted(run.glob("stages/*/metrics.json")):
         stage = json.loads(path.read_text("utf-8"))
         if stage.get("kind") != "rl":
             continue
-        for name, found in stage["benchmarks"].items():
-            if found["domain"] in stage["domains"]:
-                gain = found["change"]
-                idle, told = idle + (gain["low"] <= 0), told + 1
-                print(f"{stage['stage']}  {name}  {gain['difference']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]")
-    if not told:
-        print(f"no benchmark of an rl stage is measured in {run}", file=sys.stderr)
-    return idle if told else 1
+        own = {name: found for name, found in stage["benchmarks"].items() if found["domain"] in stage["domains"]}
+        for name, found in own.items():
+            gain = found["change"]
+            print(f"{stage['stage']}  {name}  {gain['difference']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]")
+        if not own:
+            print(f"no benchmark of the domains of {stage['stage']} is measured in {path}", file=sys.stderr)
+        stages += 1
+        idle += not own or any(found["change"]["low"] <= 0 for found in own.values())
+    if not stages:
+        print(f"no rl stage in {run}", file=sys.stderr)
+    return idle if stages else 1
 
 
 if __name__ == "__main__":
