@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cascade_core.errors import SpecError
-from cascade_core.trainers import openrlhf_parser
+from cascade_core.settings import Engine
+from cascade_core.trainers import openrlhf_engine, openrlhf_parser
 from cascade_core.trainers.openrlhf_parser import PROGRAMS, VERSIONS, Flag, flags, parse, recorded
 
 SOURCE = """
@@ -65,6 +66,29 @@ def test_the_flags_of_an_installed_openrlhf_are_read_from_its_source(installed: 
     known = flags("rl")
     assert (known.version, known.is_installed, set(known.flags)) == ("0.11.2", True, set(parse(SOURCE)))
     assert "openrlhf" not in sys.modules
+
+
+@pytest.fixture
+def other(installed: Path, tmp_path: Path) -> Engine:
+    """By an interpreter of an environment that has that OpenRLHF."""
+    path = tmp_path / "python"
+    path.write_text(f'#!/bin/sh\nPYTHONPATH={installed} exec {sys.executable} "$@"\n')
+    path.chmod(0o755)
+    return Engine(python=str(path))
+
+
+def test_the_flags_of_another_environment_are_those_of_its_own_source(other: Engine) -> None:
+    known = openrlhf_engine.known(other, "rl")
+    assert (known.version, known.is_installed, set(known.flags)) == ("0.11.2", True, set(parse(SOURCE)))
+
+
+@pytest.mark.parametrize("damage", ["def (", None])
+def test_a_source_of_another_environment_that_cannot_be_read_is_as_its_version_was_recorded(
+    other: Engine, installed: Path, damage: str | None
+) -> None:
+    path = installed / "openrlhf" / "cli" / "train_ppo_ray.py"
+    path.write_text(damage) if damage else path.unlink()
+    assert openrlhf_engine.known(other, "rl") == recorded("rl", "0.11.2")
 
 
 def test_another_version_is_refused_with_what_to_install(installed: Path) -> None:

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from cascade_core.trainers.openrlhf_client import ADDRESS, TOKEN
 from cascade_core.trainers.openrlhf_sizes import Cluster
 
 _ASK = "from importlib.metadata import version; print('openrlhf', version('openrlhf'))"
+_WHERE = "from importlib.util import find_spec; print(find_spec('openrlhf').submodule_search_locations[0])"
 
 
 def interpreter(engine: Engine) -> str:
@@ -52,7 +54,7 @@ def adapted(engine: Engine, flags: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def known(engine: Engine, kind: str) -> parser.Known:
-    """The flags of the OpenRLHF that a stage will run; where there is none yet, of the newest that is known.
+    """The flags of the OpenRLHF that a stage will run, of its source where that can be read; where there is none yet, of the newest that is known.
 
     Raises:
         SpecError: what is there is of a version that is not known.
@@ -67,6 +69,10 @@ def known(engine: Engine, kind: str) -> parser.Known:
             f"trainer 'openrlhf' knows OpenRLHF {' and '.join(parser.VERSIONS)}, and {engine.python} has {found}; try:"
             f" {engine.python} -m pip install openrlhf=={parser.VERSIONS[0]}"
         )
+    folder = source(interpreter(engine))
+    with suppress(SpecError):
+        if folder is not None:
+            return parser.read(folder, kind, found)
     return parser.recorded(kind, found)
 
 
@@ -77,6 +83,7 @@ def check(engine: Engine) -> None:
         TrainerError: one of them is not, or the interpreter cannot be run.
     """
     version.cache_clear()
+    source.cache_clear()
     if lacking := lacks(engine):
         raise TrainerError(lacking)
 
@@ -113,6 +120,17 @@ def version(python: str) -> str:
         return ""
     words = done.stdout.split()
     return words[1] if done.returncode == 0 and len(words) == 2 and words[0] == "openrlhf" else ""
+
+
+@functools.cache
+def source(python: str) -> Path | None:
+    """The folder of the OpenRLHF in an interpreter's environment, which is not imported; `None` where it cannot be seen from here."""
+    try:
+        done = subprocess.run([python, "-c", _WHERE], capture_output=True, text=True, timeout=120, check=True, cwd="/")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    folder = Path(done.stdout.strip() or "/")
+    return folder if (folder / "cli").is_dir() else None
 
 
 def environment(base: Mapping[str, str], engine: Engine, lent: Path, address: str, token: str) -> dict[str, str]:

@@ -69,7 +69,16 @@ def flags(kind: str) -> Known:
             f"trainer 'openrlhf' knows OpenRLHF {' and '.join(VERSIONS)}, and {found or 'one without a version'} is"
             f" installed; try: pip install openrlhf=={VERSIONS[0]}"
         )
-    return Known(PROGRAMS[kind], found, True, _read(folder / "cli" / f"{PROGRAMS[kind]}.py"))
+    return read(folder, kind, found)
+
+
+def read(folder: Path, kind: str, of: str) -> Known:
+    """The flags of the program for a kind of stage, in the folder of an installed OpenRLHF of a version of `VERSIONS`.
+
+    Raises:
+        SpecError: its source cannot be read.
+    """
+    return Known(PROGRAMS[kind], of, True, _read(folder / "cli" / f"{PROGRAMS[kind]}.py"))
 
 
 def package() -> Path | None:
