@@ -2,7 +2,8 @@
 
 The first teaches a small model by heart to answer in a few ways, in and out of thought, some of them in two languages, and then trains it on a
 reward model's raw scores, half of each step's prompts in each mode, said by flags. The second goes on from what was taught, with modes said by a prefill,
-and rewards instructions that are kept together with the reward model's word. `Wire` stands between the run and a real reward-model server: it
+and rewards instructions that are kept together with the reward model's word. A third, `ASSIGNED`, goes on from there with a rule alone, and gives -1 for
+two languages, as the paper's stage of mathematics does (section 4.5). `Wire` stands between the run and a real reward-model server: it
 takes down what is asked and answered, and says of some answers that they have no score. Nothing here is checked.
 """
 
@@ -107,6 +108,28 @@ stages:
 scoring: {workers: 1, concurrency: 1, max_error_rate: 1}
 evaluation: {sampler: transformers, limit: 1, benchmarks: [if/ifeval], sampling: {max_response_tokens: 4}}
 """
+ASSIGNED = """
+name: assigned
+seed: 1
+trainer: TRAINER
+engine: ENGINE
+model: {path: PLACE/taught, modes: prefill}
+domains:
+  if: {data: PLACE/assigned.jsonl, eval_data: PLACE/held.jsonl}
+stages:
+  - name: if
+    seed: 5
+    domains: if
+    mode: half
+    steps: 1
+    micro_batch: 16
+    save_every: 0
+    rollout: {prompts_per_step: 6, samples_per_prompt: 8, max_response_tokens: 13}
+    optim: {lr: 1e-5}
+    overlong: keep
+    code_switch: {assign: -1}
+evaluation: {sampler: transformers, limit: 1, benchmarks: [if/ifeval], sampling: {max_response_tokens: 4}}
+"""
 
 
 def _lines(path: Path, rows: Any) -> None:
@@ -137,14 +160,18 @@ def write(place: Path) -> None:
         place / "lessons.jsonl",
         ({"prompt": f"what is {number}?{flag}", "reference": text} for number, (flag, text) in enumerate(asked, 1000)),
     )
-    short = {
-        "instruction_id_list": ["length_constraints:number_words"],
-        "kwargs": [{"relation": "less than", "num_words": 3}],
-    }
+    short, longer = (
+        {
+            "instruction_id_list": ["length_constraints:number_words"],
+            "kwargs": [{"relation": "less than", "num_words": words}],
+        }
+        for words in (3, 5)
+    )
     numbers = range(100, 100 + STEPS * SLOTS - 2)
     prompts = [*(f"what is {number}?" for number in numbers), HOSTILE, HISTORY]
     _lines(place / "liked.jsonl", ({"prompt": prompt} for prompt in prompts))
     _lines(place / "bidden.jsonl", ({"prompt": prompt, **short} for prompt in prompts))
+    _lines(place / "assigned.jsonl", ({"prompt": prompt, **longer} for prompt in prompts))
     _lines(place / "held.jsonl", [{"prompt": "what is it?", **short}])
 
 
