@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import tiny_stage as tiny
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cascade_core import rehearsal
@@ -55,6 +55,7 @@ def read_as_openrlhf_does(tokenizer: Any, row: dict[str, str]) -> tuple[list[int
     return [*ids[:-1], tokenizer.eos_token_id], prompt
 
 
+@settings(deadline=None)  # each example writes a model's folder and loads its tokenizer
 @given(
     texts=st.lists(
         st.tuples(st.text("ab red\n<1>", min_size=1), st.text("blue \n<17>", max_size=9)), min_size=1, max_size=4
