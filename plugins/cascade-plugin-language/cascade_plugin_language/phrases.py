@@ -71,7 +71,7 @@ hence henceforth hm hmm however indeed instead later likewise meanwhile moreover
 otherwise overall perhaps please regardless right similarly so still sure then thereby therefore thereupon thus today together
 tomorrow ultimately usually wait well whereas yeah yep yes yet add adding apply arrange assume begin calculate check choose combine compare compute conclude
 consider continue convert count define denote derive determine differentiate divide draw estimate evaluate examine expand explain
-factor fix form imagine integrate invert isolate label let letting multiply note notice observe pick plug prove rearrange recall reduce remember
+factor fix form imagine integrate invert isolate label let let's letting multiply note notice observe pick plug plugging prove rearrange recall reduce remember
 replace rewrite round simplify solve sort start stop substitute subtract suppose try verify write although assuming because given
 granted provided since though unless until whenever whether while aim algorithm analysis answer approach argument assumption attempt
 background base bonus bound calculation case caution caveat check claim clue comment comparison computation conclusion condition
@@ -79,7 +79,7 @@ construction context contradiction corollary correct correction counterexample d
 difference discussion draft equation error estimate evidence example exercise explanation expression fact false final formula function
 goal guess hint hypothesis idea induction input interpretation introduction intuition key lemma limit list main meaning method mistake
 number objective observation option outline output overview part plan point possibility premise principle problem procedure product
-proof property proposition purpose question ratio reason reasoning recap reflection relation remark reminder requirement response
+proof property proposition purpose qed question ratio reason reasoning recap reflection relation remark reminder requirement response
 result results review root rule scenario section setup sketch solution statement step strategy subtotal sum summary task theorem thought
 thoughts tip total transition true unknown update value variable verdict verification warning wrong first second third fourth fifth
 """

@@ -24,6 +24,8 @@ _TONGUE = "|".join(name.capitalize() for name in TONGUES)
 _ASIDE = 60  # characters in brackets
 _COMMON = 5.3  # the Zipf value from which a capitalised word opens a sentence and is no name
 _STEM = 3.0  # the Zipf value from which what stands before `-ly` or `-ing` is an English word
+_THING, _PLURAL = 3.0, 0.8  # the least Zipf value of a noun, and how much rarer its plural may be
+_NEAR = 8  # characters before a name that are looked at
 
 _BLOCK = regex.compile(
     r"(?m)^[ \t]*+(?P<fence>```|~~~)[^\n]*+\n(?s:.*?)(?:^[ \t]*+(?P=fence)[^\n]*+$|\Z)"
@@ -66,6 +68,7 @@ _NAMED = regex.compile(
     rf"(?:(?<![\p{{L}}\p{{M}}])(?P<name>{_CAPITALISED}(?:[ ]{_CAPITALISED}){{0,3}}+)[*_]{{0,3}}+|[”\"»'’]|(?<![:*_])[*_]{{1,3}}+)"
     rf"[ ]?[(（](?P<aside>[^()（）\n]{{1,{_ASIDE}}})[)）]"
 )
+_OPEN = re.compile(r"[.!?:;\n][\s*_#-]*$")
 _SUFFIX = re.compile(r"(\w{4,})(?:ly|ing)")  # four letters before it: Italy and Emily are names
 _LABELLED = regex.compile(
     rf"[(（\[](?:[a-z]{{1,12}} )?(?:{_TONGUE})\b[^()（）\[\]\n]{{1,{_ASIDE}}}[)）\]]"
@@ -118,8 +121,12 @@ def _formula(match: regex.Match[str]) -> str:
 def _named(match: regex.Match[str]) -> str:
     """Brackets after a name (`Tokyo (東京)`) are blanked; after a word that merely opens a sentence (`So (因此)`) they are not."""
     name = match.group("name")
-    if name and all(_only_opens(word.rstrip(".")) for word in name.lower().split(" ")):
-        return match.group()
+    if name:
+        before = match.string[max(0, match.start() - _NEAR) : match.start()]
+        is_first = _OPEN.search(before if match.start() > _NEAR else "\n" + before) is not None
+        words = [word.rstrip(".") for word in name.lower().split(" ")]
+        if all(map(_only_opens, words)) or (is_first and len(words) == 1 and _is_thing(words[0])):
+            return match.group()
     start = match.start("aside") - match.start()
     return match.group()[:start] + " " * (match.end() - match.start() - start)
 
@@ -131,6 +138,14 @@ def _only_opens(word: str) -> bool:
         return True
     made = _SUFFIX.fullmatch(word)
     return made is not None and any(known.get(made[1] + end, 0.0) >= _STEM for end in ("", "e", "le"))
+
+
+def _is_thing(word: str) -> bool:
+    """Whether a word has a common plural, as `diagram` has and Moscow has not; short ones and rare ones say nothing."""
+    known = english()
+    own = known.get(word, 0.0)
+    plural = max(known.get(word + "s", 0.0), known.get(word + "es", 0.0), known.get(word[:-1] + "ies", 0.0))
+    return len(word) > 4 and own >= _THING and plural >= own - _PLURAL
 
 
 def _face(match: regex.Match[str]) -> str:

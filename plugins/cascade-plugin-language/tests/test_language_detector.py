@@ -69,6 +69,8 @@ def test_notation_is_no_language(text: str) -> None:
         ("So (因此) it is even.", ["因此"]),
         ("Therefore (因此) it is even.", ["因此"]),
         ("Clearly (显然) it is even.", ["显然"]),
+        ("It is even. Diagram (图) and text agree.", ["图"]),
+        ("We saw the Dragon (龙) of Moscow (Москва). Moscow (Москва) is cold.", []),
         ("**Final answer:** (最终答案) it is even.", ["最终答案"]),
         ("The value f(x) (显然) is even.", ["显然"]),
         ("Italy (Италия), the Great Wall (长城) and the U.S. (美国).", []),
