@@ -75,15 +75,22 @@ def sampled(actor, sample):
     }
 
 
+def policy(folder):
+    made = Actor(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32))
+    made.packing_samples = False
+    return made
+
+
 def step(case):
     """Metrics and gradient of a step of these samples."""
     args = hierarchize(argparse.Namespace(**case["flags"]))
     args.actor.eps_clip_low_high = args.actor.eps_clip_low_high or [args.actor.eps_clip] * 2
-    model = AutoModelForCausalLM.from_pretrained(case["model"], dtype=torch.float32)
-    actor = Actor(model)
-    actor.packing_samples = False
+    actor = policy(case["model"])
     strategy = Strategy(args, len(case["samples"]) // args.train.micro_batch_size)
-    maker = Maker(actor, None, None, None, SimpleNamespace(value=0.0), strategy, SimpleNamespace(pad_token_id=0))
+    coefficient = args.algo.kl.init_coef
+    reference = policy(case["reference"]) if coefficient else None
+    control = SimpleNamespace(value=coefficient)
+    maker = Maker(actor, None, None, reference, control, strategy, SimpleNamespace(pad_token_id=0))
     generator = SamplesGenerator(strategy, None, None, None, [])
     outs = [finished(sampled(actor, one), read_answer(one["answer"])) for one in case["samples"]]
     rollout = [generator._process_response_into_experience(out, max_len=args.data.max_len) for out in outs]
@@ -101,8 +108,8 @@ def step(case):
     advantages = torch.cat([made.advantages.gather(1, at)[:, 0] for made, at in zip(experiences, first, strict=True)])
     for made in experiences:
         trainer.replay_buffer.append(made)
-    metrics = trainer.ppo_train(0.0)
-    gradient = {name: weight.grad.flatten().tolist() for name, weight in model.named_parameters()}
+    metrics = trainer.ppo_train(coefficient)
+    gradient = {name: weight.grad.flatten().tolist() for name, weight in actor.model.named_parameters()}
     return {"metrics": metrics, "gradient": gradient, "advantages": advantages.tolist()}
 
 

@@ -24,6 +24,7 @@ LENGTHS = (3, 9, 1, 5, 7, 2, 8, 4, 6, 6, 2, 3)
 REWARDS = (1.0, 0.0, 0.0, 1.0, 0.5, 0.25, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0)
 MASKED = {0: "overlong", 6: "error"}
 GROUP = dict.fromkeys(range(4, 8), "error")
+KL = 0.5
 
 
 def judged(rewards, masked, seed=1):
@@ -51,11 +52,11 @@ def judged(rewards, masked, seed=1):
     return rows
 
 
-def flags(loss, micro):
+def flags(loss, micro, kl):
     """All that OpenRLHF is told of such a stage, by the bridge and by its own defaults."""
     rollout = {"prompts_per_step": len(LENGTHS) // SIZE, "samples_per_prompt": SIZE, "max_response_tokens": 12}
     stage = Stage.model_validate(
-        {"name": "s", "domains": "math", "steps": 1, "rollout": rollout, "loss": loss, "micro_batch": micro}
+        {"name": "s", "domains": "math", "steps": 1, "rollout": rollout, "loss": loss, "micro_batch": micro, "kl": kl}
     )
     engine = Engine(cpu=True)
     known = recorded("rl", "0.11.2")
@@ -63,7 +64,7 @@ def flags(loss, micro):
     return {**defaults, **adapted(engine, native(stage, cluster(engine), known)), "data.max_len": 32}
 
 
-def case(model, rows, loss="token", micro=4):
+def case(model, reference, rows, loss="token", micro=4, kl=0.0):
     told = answers(rows)
     samples = [
         {
@@ -74,7 +75,7 @@ def case(model, rows, loss="token", micro=4):
         }
         for row in rows
     ]
-    return {"model": str(model), "flags": flags(loss, micro), "samples": samples}
+    return {"model": str(model), "reference": str(reference), "flags": flags(loss, micro, kl), "samples": samples}
 
 
 CASES = {
@@ -83,6 +84,7 @@ CASES = {
     "sequence": (judged(REWARDS, {}), "sequence", 4),
     "masked": (judged(REWARDS, MASKED), "token", 4),
     "said-otherwise": (judged(REWARDS, MASKED, seed=2), "token", 4),
+    "pulled": (judged(REWARDS, MASKED), "token", 4, KL),
     "group-masked": (judged(REWARDS, GROUP), "token", 1),
     "all-masked": (judged(REWARDS, dict.fromkeys(range(12), "error")), "token", 4),
     "equal": (judged([0.3] * 12, {}), "token", 4),
@@ -100,20 +102,29 @@ def spoken_alike():
 spoken_alike()
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    torch.manual_seed(3)
+def made(folder, seed, **more):
+    torch.manual_seed(seed)
     sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
-    LlamaForCausalLM(LlamaConfig(vocab_size=40, max_position_embeddings=32, **sizes)).save_pretrained(folder)
+    LlamaForCausalLM(LlamaConfig(vocab_size=40, max_position_embeddings=32, **sizes, **more)).save_pretrained(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def steps(engine, model, tmp_path_factory):
+def model(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("model"), 3)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """What the KL term pulls to: in the first update of a stage the model itself, here one that says quite other things."""
+    return made(tmp_path_factory.mktemp("reference"), 4, initializer_range=0.2)
+
+
+@pytest.fixture(scope="module")
+def steps(engine, model, reference, tmp_path_factory):
     """What OpenRLHF made of each case."""
     place = tmp_path_factory.mktemp("steps")
-    cases = {name: case(model, *parts) for name, parts in CASES.items()}
+    cases = {name: case(model, reference, *parts) for name, parts in CASES.items()}
     (place / "cases.json").write_text(json.dumps(cases))
     variables = environment(os.environ, Engine(cpu=True), place / "lent", "", "")
     command = [str(engine), str(HERE / "engine_step.py"), str(place / "cases.json"), str(place / "steps.json")]
@@ -126,16 +137,35 @@ def flat(gradient):
     return torch.cat([torch.tensor(gradient[name]) for name in sorted(gradient)])
 
 
+def read(folder):
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+
+
+def chances(policy, row):
+    """The log-probability of each token of the response."""
+    ids, start = torch.tensor([row["prompt_ids"] + row["ids"]]), len(row["prompt_ids"])
+    return policy(ids).logits[0, start - 1 : -1].log_softmax(-1).gather(1, ids[0, start:, None])[:, 0]
+
+
+def slope(policy):
+    return flat({name: weight.grad.flatten().tolist() for name, weight in policy.named_parameters()})
+
+
 def reinforce(model, rows, weights):
     """The gradient of -Σ w_i A_i Σ_t log p(token t of i), one sample after the other: REINFORCE, without ratio or clip."""
-    policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+    policy = read(model)
     for row, weight in zip(rows, weights, strict=True):
-        ids = torch.tensor([row["prompt_ids"] + row["ids"]])
-        start = len(row["prompt_ids"])
-        chances = policy(ids).logits[0, start - 1 : -1].log_softmax(-1)
-        said = chances.gather(1, ids[0, start:, None]).sum()
-        (-weight * row["advantage"] * said).backward()
-    return flat({name: weight.grad.flatten().tolist() for name, weight in policy.named_parameters()})
+        (-weight * row["advantage"] * chances(policy, row).sum()).backward()
+    return slope(policy)
+
+
+def pull(model, reference, rows, kept):
+    """The gradient of Σ_i Σ_{t < kept_i} (exp(q - p) - 1 - (q - p)) / Σ kept: of the KL term over so many tokens of each sample."""
+    policy, other = read(model), read(reference)
+    for row, tokens in zip(rows, kept, strict=True):
+        away = (chances(other, row).detach() - chances(policy, row))[:tokens]
+        ((away.exp() - 1 - away).sum() / sum(kept)).backward()
+    return slope(policy)
 
 
 def weights(rows, loss):
@@ -179,6 +209,17 @@ def test_a_masked_step_is_reinforce_over_the_others_but_for_a_token_of_each_in_t
 def test_what_a_masked_sample_says_changes_no_gradient(steps):
     one, other = (flat(steps[name]["gradient"]) for name in ("masked", "said-otherwise"))
     assert float((one - other).norm()) <= 1e-6 * float(one.norm())
+
+
+def test_a_kl_term_is_the_mean_over_all_tokens_that_are_left_of_a_masked_sample_its_first(steps, model, reference):
+    rows = CASES["pulled"][0]
+    learned = [0 if row["masked"] else row["tokens"] for row in rows]
+    kept = [tokens or 1 for tokens in learned]
+    rewarded = sum(learned) / sum(kept) * reinforce(model, rows, weights(rows, "token"))
+    found = flat(steps["pulled"]["gradient"])
+    assert_same(found, rewarded + KL * pull(model, reference, rows, kept))
+    without = rewarded + KL * pull(model, reference, rows, learned)
+    assert float((found - without).norm() / without.norm()) > 0.01
 
 
 def test_a_masked_sample_is_no_sample_with_reward_0(steps):
