@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -58,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self._pid = self.server.pid(self.client_address[1])
+        self._pid: int | None = None
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -68,8 +68,13 @@ class _Handler(BaseHTTPRequestHandler):
             behind.request("POST", self.path, body, kept)
             answer = behind.getresponse()
             told = answer.read()
+        except (OSError, HTTPException):  # the service is gone, and whoever asks sees what it would have seen of it
+            self.close_connection = True
+            return
         finally:
             behind.close()
+        if self._pid is None:  # only now: tries that nobody answers are many
+            self._pid = self.server.pid(self.client_address[1])
         asked = json.loads(body)
         self.server.exchanged.append(Exchange(self._pid, self.path, asked, answer.status, json.loads(told)))
         self.send_response(answer.status)

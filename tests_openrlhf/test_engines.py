@@ -1,4 +1,7 @@
-"""Two vLLM engines that sample while the model trains, from another job's checkpoint on: slots hold their tasks, groups are whole, steps exact."""
+"""Two vLLM engines that sample while the model trains, from another job's checkpoint on, and a service that is killed in mid-step and started again.
+
+Slots hold their tasks, groups are whole, steps exact; what was judged twice is what the step had that was cut.
+"""
 
 import json
 import math
@@ -9,11 +12,12 @@ from collections import Counter
 from contextlib import contextmanager
 
 import pytest
-from openrlhf_checks import assert_rewards_vary
+from openrlhf_checks import STALE, assert_rewards_vary
 from openrlhf_runs import Cascade
-from openrlhf_stopped import BROKEN, EXTENSION, SAMPLES, SLOTS, grading
+from openrlhf_served import TOKEN, Counting, Served, calm_port
+from openrlhf_stopped import BROKEN, SAMPLES, SLOTS, grading
 from openrlhf_wire import wire
-from serving import Program
+from safetensors.torch import load_file, save_file
 
 from cascade_core.rows import write
 from cascade_core.settings import Engine, Stage
@@ -25,7 +29,8 @@ from cascade_core.trainers.openrlhf_sizes import Cluster
 
 STEPS = 6
 LEFT = range(BROKEN, STEPS)
-TOKEN = "that of this test"
+CUT, JUDGED = BROKEN + 1, 8
+"""The step in which the service is killed, and how many of its samples are with the grader by then."""
 # `engine: {cpu: true}` has one process of each kind. This is what a spec with three GPUs has: one trains, two sample.
 THREE = Cluster(nodes=1, gpus_per_node=3)
 STAGE = {
@@ -52,12 +57,21 @@ def task(number):
     return {"domain": "graded", "id": f"t{number}", "prompt": prompt, "answer": None, "meta": {"number": number}}
 
 
+def louder(model, folder):
+    """A model that says quite other things: what engines begin with, so that one which never gets the checkpoint's weights is noticed."""
+    shutil.copytree(model, folder)
+    found = load_file(folder / "model.safetensors")
+    save_file({name: 4 * weight for name, weight in found.items()}, folder / "model.safetensors", {"format": "pt"})
+    return folder
+
+
 class Job:
     """The stage in a folder of its own: its service as a process, OpenRLHF's job, and what passed between the two."""
 
     def __init__(self, engine, place, before):
         self.engine, self.place = Engine(python=str(engine), cpu=True), place
-        self.folder, self.model = place / "stages" / "01-rl", before.run.stage("start") / "checkpoint"
+        self.folder = place / "stages" / "01-rl"
+        self.model = louder(before.run.stage("start") / "checkpoint", place / "louder")
         self.stage = Stage.model_validate(STAGE)
         self.places = Places.of(self.folder, self.model, self.folder / "checkpoint")
         write(self.folder / "prompts.jsonl", map(task, range(STEPS * SLOTS)))
@@ -67,16 +81,25 @@ class Job:
 
     def run(self):
         """From the checkpoint to the end of the stage."""
-        with grading() as grader, self._served(grader) as address, wire(address, "ray::RolloutRayActor") as server:
-            grader.is_mended = True
+        with (
+            grading(lambda: Counting(CUT, JUDGED)) as grader,
+            self._served(grader) as service,
+            wire(service.url, "ray::RolloutRayActor") as server,
+        ):
             variables = engines.environment(os.environ, self.engine, self.place / "lent", server.url, TOKEN)
             variables |= {"CASCADE_OPENRLHF_GPUS": str(THREE.gpus)}
             log, last = self.folder / "train.log", time.monotonic() + 800
             with Running(self._command(), variables, log, self.place / "job.json") as job:
                 while (status := job.poll()) is None and time.monotonic() < last:
-                    time.sleep(0.2)
+                    if grader.held.is_set() and not grader.gone.is_set():
+                        service.kill()
+                        self.stored = sorted(path.name for path in (self.folder / "rollouts").iterdir())
+                        grader.gone.set()
+                        service.again()
+                    time.sleep(0.1)
             assert status == 0, log.read_text("utf-8", "replace")[-3000:]
-        self.exchanged = server.exchanged
+            self.told = service.stage()
+        self.exchanged, self.asked = server.exchanged, grader.asked
 
     def _command(self):
         return command(
@@ -96,15 +119,13 @@ class Job:
         domain = {"name": "graded", "options": options, "distribution": "cascade-plugin-graded", "version": "0.1.0"}
         told = {"stage": STAGE, "seed": 1, "folder": str(self.folder), "model": str(self.model), "attempt": "one"}
         told |= {"prompts": str(self.folder / "prompts.jsonl"), "start_step": BROKEN, "scoring": {"workers": 1}}
-        settings.write_text(json.dumps({**told, "domains": {"graded": {**domain, "lane": "io"}}}))
-        path = os.pathsep.join(filter(None, [str(EXTENSION), os.environ.get("PYTHONPATH", "")]))
-        words = ("-m", "cascade_core.serve.staged", str(settings))
-        service = Program(*words, CASCADE_SERVE_TOKEN=TOKEN, PYTHONPATH=path)
+        told |= {"domains": {"graded": {**domain, "lane": "io"}}, "port": calm_port()}
+        settings.write_text(json.dumps(told))
+        service = Served(settings)
         try:
-            yield service.served.url
+            yield service
         finally:
-            service.process.terminate()
-            assert service.end() == 0
+            service.end()
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +148,31 @@ def test_every_sample_was_judged_once_though_engines_run_ahead_of_the_training(r
     assert_rewards_vary(rows)
 
 
+def test_a_service_that_is_killed_in_mid_step_judges_again_what_that_step_had_and_nothing_else(job, rows):
+    assert job.stored == [f"step-{BROKEN:05d}.jsonl"]
+    found = {(row["meta"]["number"], row["response"], row["truncated"]) for row in rows}
+    once = Counter((number, text) for number, text, _ in found)
+    again = job.asked - once
+    assert job.asked - again == once
+    assert {number // SLOTS for number, _ in again} == {CUT}
+    assert again.total() >= JUDGED and not again - once
+
+
+def test_each_sample_was_handed_what_is_recorded_whichever_service_judged_it(job, rows):
+    groups = {one.asked["group"]: one.told for one in job.exchanged if one.path == "/slot"}
+    handed = {}
+    for one in job.exchanged:
+        if one.path == "/sample":
+            task = groups[one.asked["group"]]
+            place = f"{task['step']}-{task['slot']}", one.asked["index"]
+            assert place not in handed
+            handed[place] = one.asked["response"], one.told["scores"], one.told["masked"]
+    recorded = {(row["group"], row["sample"]): (row["response"], row["score"]["value"], row["masked"]) for row in rows}
+    assert handed == recorded
+    assert [one["step"] for one in job.told["done"]] == list(LEFT) and not job.told["waiting"]
+    assert all(one["metrics"]["total"] == SLOTS * SAMPLES for one in job.told["done"])
+
+
 def test_every_slot_held_the_task_that_was_drawn_for_it_whichever_engine_had_it(rows):
     for row in rows:
         assert row["id"] == f"t{row['step'] * SLOTS + int(row['group'].partition('-')[2])}"
@@ -140,6 +186,11 @@ def test_there_are_exactly_the_updates_that_were_left(job):
     for step in told.values():
         assert all(map(math.isfinite, step.values()))
         assert 0 < step["actor_grad_norm"] < 1e3
+
+
+def test_both_engines_sample_with_the_weights_that_are_trained(job):
+    for step in Cascade(job.place).told("rl").values():
+        assert abs(step["vllm_kl"]) < STALE
 
 
 def test_both_engines_sample_and_no_group_is_in_two(job):
