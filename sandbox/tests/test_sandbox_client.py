@@ -43,7 +43,7 @@ def test_a_supervisor_that_dies_in_a_run_is_replaced_and_the_run_repeated(folder
 
 def test_the_second_failure_is_an_error_that_tells_both(folder: Path) -> None:
     says = fake.answer(({"op": "error", "reason": "no room"}, []))
-    with fake.fake_pool(folder, fake.answer(), says, fake.HONEST) as pool:
+    with fake.fake_pool(folder, fake.garbage(b""), says, fake.HONEST) as pool:
         with pytest.raises(
             SandboxError, match=r"in 2 containers: the connection broke.*; then its supervisor says: no room"
         ):
