@@ -20,11 +20,24 @@ def assert_every_sample_was_judged_once(rows: Rows, steps: int, slots: int, samp
 
 
 def assert_weights_are_synced(steps: Sequence[Mapping[str, Any]]) -> None:
-    """The engines sample with the weights that are trained, and there is something to train."""
+    """The engines sample with the weights that are trained."""
     assert len(steps) > 1, "the first step is sampled with the weights that the engine loaded by itself"
     for step in steps:
         assert abs(step.get("vllm_kl", math.nan)) < STALE, f"step {step['step']}: vllm_kl {step.get('vllm_kl')}"
-        assert 0 < step["grad_norm"] < 1e3, f"step {step['step']}: gradient norm {step['grad_norm']}"
+
+
+def assert_gradients_follow_advantages(norms: Mapping[int, float], rows: Rows) -> None:
+    """A step has a gradient where a sample of it has an advantage, and none where the rewards of each group are equal, as chance may have it.
+
+    Args:
+        norms: the gradient's norm in each step.
+        rows: every sample of these steps.
+    """
+    taught = dict.fromkeys(norms, False)
+    for row in rows:
+        taught[row["step"]] |= row["advantage"] != 0
+    assert {step: norm > 0 for step, norm in norms.items()} == taught
+    assert all(norm < 1e3 for norm in norms.values()) and sum(taught.values()) > len(taught) / 2
 
 
 def assert_rewards_follow_the_answers(rows: Rows) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class Stopped:
 
 
 class Grader(ThreadingHTTPServer):
-    """Responses of less than two words are right. Until it is mended, it cannot judge tasks of the third step and later."""
+    """Half of all texts are right, so that rewards vary in any group of responses. Until it is mended, it cannot judge tasks of the third step and later."""
 
     request_queue_size = 1024
 
@@ -79,7 +80,7 @@ class _Judging(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.hear(asked["number"], asked["text"])
         is_well = self.server.is_mended or asked["number"] < BROKEN * SLOTS
-        told = str(float(len(asked["text"].split()) < 2)).encode()
+        told = str(float(zlib.crc32(asked["text"].encode()) & 1)).encode()
         with suppress(ConnectionError):  # of whoever was killed meanwhile
             self.send_response(200 if is_well else 503)
             self.send_header("Content-Length", str(len(told)))

@@ -9,6 +9,7 @@ import psutil
 import pytest
 from openrlhf_checks import (
     assert_every_sample_was_judged_once,
+    assert_gradients_follow_advantages,
     assert_rewards_follow_the_answers,
     assert_rewards_vary,
     assert_weights_are_synced,
@@ -46,6 +47,12 @@ def test_there_are_exactly_the_updates_that_were_asked_for(cascade, name, steps)
 @pytest.mark.parametrize("name", RL)
 def test_vllm_samples_with_the_weights_that_are_trained(cascade, name):
     assert_weights_are_synced(cascade.steps(name))
+
+
+@pytest.mark.parametrize("name", RL)
+def test_the_model_is_trained_wherever_there_are_advantages(cascade, name):
+    norms = {event["step"]: event["grad_norm"] for event in cascade.steps(name)}
+    assert_gradients_follow_advantages(norms, cascade.rollouts(name))
 
 
 @pytest.mark.parametrize("name", RL)

@@ -2,7 +2,11 @@
 
 import json
 
-from openrlhf_checks import assert_every_sample_was_judged_once, assert_weights_are_synced
+from openrlhf_checks import (
+    assert_every_sample_was_judged_once,
+    assert_gradients_follow_advantages,
+    assert_weights_are_synced,
+)
 from openrlhf_stopped import BROKEN, SAMPLES, SLOTS, STEPS, files
 
 
@@ -32,6 +36,7 @@ def test_the_same_command_goes_on_from_the_checkpoint_and_does_exactly_the_steps
     assert [event["step"] for event in run.steps("rl")] == list(range(STEPS))
     assert ["load_enable=True" in job for job in run.jobs("rl")] == [False, True]
     assert_weights_are_synced(run.steps("rl"))
+    assert_gradients_follow_advantages({event["step"]: event["grad_norm"] for event in run.steps("rl")}, rows)
 
 
 def test_a_stage_that_was_stopped_once_leaves_the_files_of_any_other(stopped):
