@@ -45,7 +45,7 @@ test-fast: .venv/installed  ## the tests that take seconds
 
 drills: .venv/installed  ## slow faults and public data: a cascade killed ten times, every label and loader there is
 	$(BIN)/python -m pytest -q drills
-	$(BIN)/python -m pytest -q -m drill
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m drill
 
 bench-scoring: .venv/installed  ## judging beside bare calls, with inputs that hang, a million rows
 	$(BIN)/python benchmarks/scoring.py
