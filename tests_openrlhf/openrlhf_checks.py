@@ -10,7 +10,8 @@ from typing import Any
 
 Rows = Sequence[Mapping[str, Any]]
 STALE = 5e-3
-"""Of |vllm_kl|: weights that are bfloat16 on one side give up to 1e-3, weights one step old 8e-3 and more."""
+"""Of |vllm_kl|, the mean over a step's tokens: rounding to bfloat16 on one side gives 1e-3 in the mean over steps and up to 2.5e-3 in one of some
+hundred tokens; weights that are one step old give 8e-3 and more in every step."""
 
 
 def assert_every_sample_was_judged_once(rows: Rows, steps: int, slots: int, samples: int) -> None:
@@ -20,10 +21,11 @@ def assert_every_sample_was_judged_once(rows: Rows, steps: int, slots: int, samp
 
 
 def assert_weights_are_synced(steps: Sequence[Mapping[str, Any]]) -> None:
-    """The engines sample with the weights that are trained."""
+    """The engines sample with the weights that are trained: in the mean over the steps, and no step is far off, whatever was sampled in it."""
     assert len(steps) > 1, "the first step is sampled with the weights that the engine loaded by itself"
-    for step in steps:
-        assert abs(step.get("vllm_kl", math.nan)) < STALE, f"step {step['step']}: vllm_kl {step.get('vllm_kl')}"
+    told = [step.get("vllm_kl") for step in steps]
+    away = [math.nan if one is None else abs(one) for one in told]
+    assert sum(away) / len(away) < STALE and all(one < 2 * STALE for one in away), f"vllm_kl {away}"
 
 
 def assert_gradients_follow_advantages(norms: Mapping[int, float], rows: Rows) -> None:

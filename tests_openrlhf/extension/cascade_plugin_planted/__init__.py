@@ -1,7 +1,7 @@
 """The domain `planted`: what a small model learns by heart to say, and a plan of the verdicts on it, task by task.
 
 A task is of a *kind*, which says what is learned (`SAID`: each of its texts is as likely as the others) and what the verdict is.
-`STEPS` says which kinds the tasks of each step are of: in the last step no group has anything to teach. The kinds `think`, `sum` and `swap` are
+`STEPS` says which kinds the tasks of each step are of: in the last step no group has anything to teach, whatever the model says. The kinds `think`, `sum` and `swap` are
 judged by the real domain `math`; the answer of a `swap` is that of another task. Held-out tasks have prompts of their own.
 """
 
@@ -58,7 +58,7 @@ class Planted(Domain):
             return self._math.score(task, response)
         if kind == "lost" or (kind == "torn" and text.startswith("c")):
             raise TaskError("no verdict, as it was planned")
-        return Score(1.0 if kind == "same" else float(text.startswith("a")))
+        return Score(1.0 if kind in ("same", "cut") else float(text.startswith("a")))
 
 
 def _task(kind: str, number: int) -> Task:
