@@ -97,6 +97,49 @@ def test_no_ray_is_started_where_the_environment_asks_for_a_new_one(monkeypatch:
         Scorer({"math": DomainRef("math")}, Scoring(workers="ray"))
 
 
+class Gone:
+    """Ray where no cluster can be joined, for the reason given."""
+
+    def __init__(self, cause: Exception) -> None:
+        self.cause = cause
+
+    def is_initialized(self) -> bool:
+        return False
+
+    def init(self, **options: object) -> None:
+        raise self.cause
+
+    def shutdown(self) -> None:
+        raise RuntimeError("nothing has begun")
+
+
+OTHER = "Version mismatch: The cluster was started with:\n    Ray: 2.54.0\nThis process was started with:\n    Ray: 2.55.0\n"
+UNJOINED = [
+    (
+        ConnectionError("Could not find any. Please specify one."),
+        "",
+        "on this machine: none runs, and RAY_ADDRESS names",
+    ),
+    (ConnectionError("nobody\nthere."), "head:x", r"at 'head:x' \(RAY_ADDRESS\): there; start one"),
+    (
+        RuntimeError(OTHER),
+        "head:x",
+        r"at 'head:x' \(RAY_ADDRESS\) cannot be joined: .* Ray: 2\.54\.0 .* Ray: 2\.55\.0; install",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cause", "named", "told"), UNJOINED)
+def test_a_cluster_that_cannot_be_joined_is_named_in_one_line_with_the_reason(
+    cause: Exception, named: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", Gone(cause))
+    monkeypatch.setenv("RAY_ADDRESS", named)
+    with pytest.raises(ScoringError, match=told) as refused:
+        Scorer({"math": DomainRef("math")}, Scoring(workers="ray"))
+    assert "\n" not in str(refused.value)
+
+
 def test_without_ray_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ScoringError, match=r"pip install 'cascade-rl\[ray\]'"):

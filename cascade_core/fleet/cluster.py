@@ -6,6 +6,7 @@ CPU of Ray's count: whoever trains on the cluster is never refused a place becau
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import signal
@@ -257,14 +258,29 @@ def _connect(address: str) -> bool:
             warnings.simplefilter("ignore")  # tips for those who write programs for Ray
             ray.init(address=address, log_to_driver=False, logging_level="error", configure_logging=False)
     except Exception as cause:
-        raise ScoringError(
-            f"no Ray cluster can be joined at {address!r}: {line(cause)}; start one (ray start --head), or let processes of"
-            " this machine judge (scoring.workers: a number)"
-        ) from cause
+        with contextlib.suppress(Exception):
+            ray.shutdown()  # what it had begun
+        raise ScoringError(_unjoined(address, named, cause)) from cause
     finally:
         if held is not None:  # Ray would end the process in its own way, past what is to be ended first
             signal.signal(signal.SIGTERM, held)
     return False
+
+
+def _unjoined(address: str, named: str, cause: Exception) -> str:
+    """Why there is no connection, and what helps: another cluster does not where one answers that is of other versions."""
+    where = f"at {named!r}" + (" (RAY_ADDRESS)" if address == "auto" else "") if named else "on this machine"
+    told = " ".join(str(cause).split()).rstrip(".")
+    if told.startswith("Version mismatch"):
+        return f"the Ray cluster {where} cannot be joined: {told[:400]}; install here what is there"
+    if not named and isinstance(cause, ConnectionError):
+        told = "none runs, and RAY_ADDRESS names none elsewhere"
+    else:
+        told = line(cause).rstrip(".")
+    return (
+        f"no Ray cluster can be joined {where}: {told}; start one (ray start --head), or let processes of this machine judge"
+        " (scoring.workers: a number)"
+    )
 
 
 def _handler() -> Any:
