@@ -89,9 +89,9 @@ def test_verdicts_limits_and_errors_on_ray_are_those_of_local_processes(nodes: N
 def test_a_response_that_hangs_loses_its_process_alone_and_its_neighbours_do_not_wait(nodes: Nodes) -> None:
     with faulty_scorer(workers={"ray": {**nodes.workers["ray"], "per_node": 2}}, wall_seconds=8.0) as scorer:
         futures = [scorer.submit(row) for row in rows(["hang", *["right"] * 50])]
-        assert [future.result(60).value for future in futures[1:]] == [1.0] * 50
+        assert [future.result(200).value for future in futures[1:]] == [1.0] * 50
         assert not futures[0].done()
-        assert futures[0].result(60).error == "no verdict within 8 s, twice"
+        assert futures[0].result(200).error == "no verdict within 8 s, twice"
 
 
 def test_joining_a_cluster_leaves_the_programs_own_signals_alone(nodes: Nodes) -> None:
@@ -116,11 +116,13 @@ def test_a_lost_node_loses_no_verdict_and_nothing_is_judged_more_than_twice(node
     with faulty_scorer(workers=nodes.workers, log=log) as scorer:
         assert scorer.workers == 2
         futures = [scorer.submit(row) for row in rows(texts)]
-        while sum(future.done() for future in futures) < 40:
+        pids: set[str] = set()
+        while sum(future.done() for future in futures) < 40 or len(pids) < 2:
             time.sleep(0.02)
-        pids = {line.split()[0] for line in log.read_text().splitlines()}
+            pids = {line.split()[0] for line in log.read_text().splitlines()} if log.exists() else set()
+            assert not all(future.done() for future in futures), "one node alone has judged everything"
         nodes.cluster.remove_node(lost, allow_graceful=False)
-        scores = [future.result(60) for future in futures]
+        scores = [future.result(200) for future in futures]
         assert scorer._pools["cpu"].workers == 1
     assert len(pids) == 2  # both nodes had judged by then
     assert [(score.value, score.error) for score in scores] == [(float(text != "wrong"), "") for text in texts]
@@ -137,7 +139,7 @@ def test_a_node_that_joins_judges_and_one_with_another_plugin_is_refused_by_name
     with faulty_scorer(workers=nodes.workers) as scorer:
         assert scorer.score(rows(["right"]))[0].value == 1.0
         joined = nodes.add()
-        until = time.monotonic() + 40
+        until = time.monotonic() + 120
         while scorer._pools["cpu"].workers < 2 and time.monotonic() < until:
             time.sleep(0.1)
         assert scorer._pools["cpu"].workers == 2
@@ -159,7 +161,7 @@ def test_a_domain_that_waits_has_its_own_processes_on_every_node(nodes: Nodes, t
     with faulty_scorer(workers=nodes.workers, concurrency=3, domains=slow) as scorer:
         assert (scorer.workers, scorer.concurrency) == (1, 3)
         waiting = [scorer.submit(row) for row in rows(["hang"] * 3, "slow")]
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while not (log.exists() and len(executions(log)) == 3) and time.monotonic() < until:
             time.sleep(0.05)
         assert len({line.split()[0] for line in log.read_text().splitlines()}) == 3  # all at once
@@ -184,8 +186,9 @@ def test_a_closed_scorer_leaves_no_process_and_no_connection_behind(nodes: Nodes
 
 
 def test_where_no_cluster_answers_the_refusal_says_how_to_start_one() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
     told = pytest.raises(ScoringError, match=r"no Ray cluster can be joined at .*ray start --head")
-    with told, faulty_scorer(workers={"ray": {"address": f"127.0.0.1:{port}"}}):
-        pass
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with told, faulty_scorer(workers={"ray": {"address": address}}):
+            pass

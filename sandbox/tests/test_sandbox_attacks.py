@@ -20,7 +20,9 @@ pytestmark = pytest.mark.drill
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "data/hostile_programs.jsonl").read_text().splitlines()]
 GIVEN = {row["name"]: row["program"] for row in ROWS}
 LIMITS = Limits(cpu_seconds=0.5, wall_seconds=1.5, output_bytes=1 << 20)
-HONEST = Limits(cpu_seconds=2, wall_seconds=8)
+ROOMY = Limits(cpu_seconds=5, wall_seconds=40, output_bytes=1 << 20)
+"""Of programs that end by themselves or by what they print, however slow the machine is."""
+HONEST = Limits(cpu_seconds=5, wall_seconds=40)
 FOR_PROCESS = [
     *("orphaned_zombies", "daemon_that_outlives_the_run", "is_the_daemon_alive", "children_eat_the_time"),
     *("timers_and_alarms", "names_of_all_kinds", "plays_with_its_descriptors"),
@@ -71,15 +73,15 @@ def process() -> Iterator[ProcessSandbox]:
         yield sandbox
 
 
-def attack(sandbox: Sandbox, source: str, language: str = "python") -> Result:
+def attack(sandbox: Sandbox, source: str, language: str = "python", limits: Limits = LIMITS) -> Result:
     """Runs it, with nothing breached, and an honest program after it."""
-    (result,) = sandbox.run(Program(source.replace("MARK", hostile.MARK), language), [Input()], LIMITS)
+    (result,) = sandbox.run(Program(source.replace("MARK", hostile.MARK), language), [Input()], limits)
     breaches = [line for line in result.stdout.decode("utf-8", "replace").splitlines() if "BREACH" in line]
     assert not breaches, breaches[:5]
     begin = time.monotonic()
     (honest,) = sandbox.run(Program("print(int(input()) + 1)"), [Input(b"41\n")], HONEST)
     assert (honest.verdict, honest.stdout) == ("ok", b"42\n")
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 60
     return result
 
 
@@ -89,6 +91,10 @@ def nothing_is_left(sandbox: DockerSandbox) -> None:
     assert sandbox.status()["recreated"] == {}
 
 
+def limits(name: str) -> Limits:
+    return ROOMY if ENDS.get(name) in ("ok", "output") else LIMITS
+
+
 def right_end(name: str, result: Result) -> bool:
     return result.verdict == ENDS.get(name, result.verdict)
 
@@ -96,7 +102,7 @@ def right_end(name: str, result: Result) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*GIVEN, *hostile.PYTHON])
 def test_a_container_stands(docker: DockerSandbox, name: str) -> None:
-    result = attack(docker, {**GIVEN, **hostile.PYTHON}[name])
+    result = attack(docker, {**GIVEN, **hostile.PYTHON}[name], limits=limits(name))
     nothing_is_left(docker)
     assert right_end(name, result), result
 
@@ -104,7 +110,7 @@ def test_a_container_stands(docker: DockerSandbox, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FOR_PROCESS)
 def test_a_process_group_stands(process: ProcessSandbox, name: str) -> None:
-    assert right_end(name, attack(process, {**GIVEN, **hostile.PYTHON}[name]))
+    assert right_end(name, attack(process, {**GIVEN, **hostile.PYTHON}[name], limits=limits(name)))
 
 
 @pytest.mark.slow
@@ -116,7 +122,7 @@ def test_a_compiler_that_is_attacked_stands(cpp: DockerSandbox, name: str) -> No
 
 def test_nobody_pays_for_a_fork_bomb(docker: DockerSandbox) -> None:
     attack(docker, GIVEN["fork_bomb"])
-    results = [docker.run(Program("print(1)"), [Input()], Limits(cpu_seconds=1, wall_seconds=2))[0] for _ in range(5)]
+    results = [docker.run(Program("print(1)"), [Input()], Limits(cpu_seconds=2, wall_seconds=20))[0] for _ in range(5)]
     assert [result.verdict for result in results] == ["ok"] * 5
 
 
