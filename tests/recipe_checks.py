@@ -135,7 +135,7 @@ def test_a_missed_instruction_gets_nothing_and_a_kept_one_between_one_and_two(bi
             assert row["reward"] == 0 and not row["masked"]
         elif row["reward"] is not None:
             assert 1 < row["reward"] < 2
-    assert sum((row["reward"] or 0) > 1 for row in bidden.every) > STEPS * SLOTS
+    assert sum((row["reward"] or 0) > 1 for row in bidden.every) >= SLOTS
 
 
 def test_the_reward_is_one_and_the_sigmoid_of_a_z_score_over_all_of_the_group_that_were_judged(bidden: Seen) -> None:

@@ -239,16 +239,16 @@ def test_a_resource_that_is_killed_in_mid_batch_comes_back_and_each_item_has_one
             name: facts[name] for name in ("weights", "kind", "template", "max_tokens")
         }
         found: list[Any] = []
-        with RewardClient(address, tries=20, pause_seconds=0.5) as client:
+        with RewardClient(address, tries=300, pause_seconds=0.5) as client:
             before = client.scores(items[:20])
             thread = threading.Thread(target=lambda: found.extend(client.scores(items)))
             thread.start()
             victim = server_of(address)
             victim.kill()
             started.check()  # it is being started again
-            thread.join(120)
+            thread.join(200)
         assert len(found) == 600 and all(isinstance(one, Scored) for one in found)
-        assert [one.score for one in found[:20]] == pytest.approx([one.score for one in before], abs=1e-5)
+        assert [one.score for one in found[:20]] == pytest.approx([one.score for one in before], abs=1e-4)
         again = server_of(address)
         assert again.pid != victim.pid
     assert not again.is_running() or again.status() == psutil.STATUS_ZOMBIE
