@@ -214,8 +214,8 @@ def test_a_job_that_waits_for_gpus_for_ever_is_ended_and_said_so(
     monkeypatch.setenv(
         "FAKE_OPENRLHF", "hang Warning: The following resource request cannot be scheduled right now: {GPU: 9}"
     )
-    with pytest.raises(TrainerError, match=r"no progress for 2 s \(engine.stall_seconds\).*does not find the GPUs"):
-        train(tmp_path / "stage", engine.model_copy(update={"stall_seconds": 2.0}), scorer)
+    with pytest.raises(TrainerError, match=r"no progress for 6 s \(engine.stall_seconds\).*does not find the GPUs"):
+        train(tmp_path / "stage", engine.model_copy(update={"stall_seconds": 6.0}), scorer)
     assert alive(pids) == []
 
 
@@ -314,7 +314,7 @@ CHILDREN = "import subprocess, sys, time; [subprocess.Popen(['sleep', '300'], st
 
 
 def wait_for(folder: Path, word: str) -> None:
-    last = time.monotonic() + 30
+    last = time.monotonic() + 120
     while word not in (folder / "log").read_text():
         assert time.monotonic() < last
         time.sleep(0.05)
@@ -378,13 +378,13 @@ def test_a_run_that_is_killed_leaves_no_process_and_goes_on(
     child = subprocess.Popen(
         [sys.executable, str(code)], env={**os.environ, "FAKE_OPENRLHF": "slow"}, stderr=subprocess.DEVNULL
     )
-    last = time.monotonic() + 60
+    last = time.monotonic() + 120
     while not pids.exists():
         assert child.poll() is None and time.monotonic() < last
         time.sleep(0.02)
     time.sleep(random.Random(seed).uniform(0.0, 1.5))
     child.send_signal(how)
-    assert child.wait(60) != 0
+    assert child.wait(120) != 0
     train(folder, engine, scorer)
     assert alive(pids) == []
     assert sorted({event["step"] for event in events(folder, "step")}) == [0, 1, 2, 3]
