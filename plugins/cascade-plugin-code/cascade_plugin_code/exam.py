@@ -25,12 +25,18 @@ from typing import Any
 from cascade_sandbox import Limits
 
 from cascade_core.errors import TaskError
-from cascade_plugin_code import checkers, comparison, reading
+from cascade_plugin_code import checkers, comparison, reading, testcode
 from cascade_plugin_code.checkers import Checker
 from cascade_plugin_code.comparison import Comparison, value_of
+from cascade_plugin_code.harness import examine
 from cascade_plugin_code.harness.typed import Unplain, dumps
 from cascade_plugin_code.languages import run_as
 from cascade_plugin_code.words import shown
+
+
+class Unjudged(TaskError):
+    """The text of the tests says that no answer could be judged by them."""
+
 
 KINDS = ("stdin", "function", "assert")
 SCORINGS = ("all-or-nothing", "fraction")
@@ -38,8 +44,9 @@ _COMMON = ("kind", "language", "limits", "scoring")
 _KEYS = {
     "stdin": ("tests", "checker"),
     "function": ("tests", "entry_point", "compare", "preamble"),
-    "assert": ("test_code", "entry_point", "preamble"),
+    "assert": ("test_code", "entry_point", "preamble", "arguments"),
 }
+ARGUMENTS = ("auto", "copied", "shared")
 _LIMITS = ("seconds", "memory_mb", "output_mb")
 _MEGABYTE = 1 << 20
 _MOST_SECONDS, _MOST_MEGABYTES = 600.0, 1 << 16
@@ -64,9 +71,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Code:
-    """A test of kind `assert`."""
+    """A test of kind `assert`, and the lines whose calls change their arguments, as `examine` reads them."""
 
     source: str
+    looking: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,7 @@ def read(answer: Any, *, language: str = "python", usual: Limits | None = None) 
         limits(given.get("limits", {}), usual or Limits()),
         talks=_talks(given) if kind == "stdin" else (),
         calls=_calls(given, entry_point) if kind == "function" else (),
-        codes=_codes(given) if kind == "assert" else (),
+        codes=_codes(given, entry_point) if kind == "assert" else (),
         checker=checkers.read(given.get("checker", {"type": "tokens"})),
         compare=comparison.read(given.get("compare", {})),
         entry_point=entry_point,
@@ -207,10 +215,16 @@ def _calls(given: Mapping[str, Any], entry_point: str) -> tuple[Call, ...]:
     return tuple(calls)
 
 
-def _codes(given: Mapping[str, Any]) -> tuple[Code, ...]:
+def _codes(given: Mapping[str, Any], entry_point: str) -> tuple[Code, ...]:
     written = given.get("test_code")
-    sources = list(written) if isinstance(written, list | tuple) else [written]
-    codes = [Code(reading.text(source, "'test_code'")) for source in sources]
+    arguments = reading.choice(given.get("arguments", "auto"), "'arguments'", ARGUMENTS)
+    codes = []
+    for source in list(written) if isinstance(written, list | tuple) else [written]:
+        found = testcode.read(reading.text(source, "'test_code'"), entry_point)
+        if found.unjudged:
+            raise Unjudged(f"no answer could be judged: {found.unjudged}")
+        lines = " ".join(map(str, sorted(found.looking)))
+        codes.append(Code(source, {"auto": lines, "copied": "", "shared": examine.ALL}[arguments]))
     if not codes or not all(code.source.strip() for code in codes):
         raise TaskError("'test_code' is empty, so nothing would be checked")
     return tuple(codes)

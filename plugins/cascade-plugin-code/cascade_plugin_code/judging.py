@@ -140,7 +140,11 @@ def _call_verdict(result: Result, expected: Any, exam: Exam, limits: Limits) -> 
 def _codes(sandbox: Sandbox, exam: Exam, source: str) -> Generator[Verdict, None, None]:
     judged = Program(program("serve"), "python", _beside(exam, source))
     for test in exam.codes:
-        files = {examine.TEST: test.source.encode("utf-8", "replace"), examine.ENTRY_POINT: exam.entry_point.encode()}
+        files = {
+            stand_in.TEST: test.source.encode("utf-8", "replace"),
+            examine.ENTRY_POINT: exam.entry_point.encode(),
+            examine.LOOKING: test.looking.encode(),
+        }
         yield _code_verdict(sandbox.converse(judged, Program(program("examine"), "python", files), exam.limits), exam)
 
 

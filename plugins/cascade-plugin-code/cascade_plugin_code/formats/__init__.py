@@ -52,6 +52,8 @@ def read(row: Mapping[str, Any], where: str, source: str, name: str = AUTO) -> P
         found = FORMATS[_recognised(row) if name == AUTO else name](row, source)
         if isinstance(found, Problem):
             exam.read(found.answer)
+    except exam.Unjudged as cause:
+        return Omitted(f"whose tests compare what cannot be judged ({str(cause).rpartition(': ')[2]})")
     except (TaskError, ValueError, RecursionError) as cause:
         raise UsageError(f"{where}: {cause}") from cause
     return found

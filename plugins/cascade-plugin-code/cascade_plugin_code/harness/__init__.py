@@ -10,8 +10,8 @@ from importlib.resources import files
 
 _PARTS = {
     "call": ("typed", "loading", "call"),
-    "serve": ("typed", "channel", "loading", "serve"),
-    "examine": ("typed", "channel", "loading", "stand_in", "examine"),
+    "serve": ("typed", "kinds", "travel", "channel", "loading", "serve"),
+    "examine": ("typed", "kinds", "travel", "channel", "loading", "remote", "stand_in", "examine"),
 }
 _FUTURE = "from __future__ import annotations\n"
 _LEFT_OUT = (_FUTURE, f"from {__name__}", "from typing import", "from collections.abc import")

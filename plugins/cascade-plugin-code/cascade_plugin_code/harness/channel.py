@@ -1,10 +1,8 @@
-"""Messages between the process of the tests and that of the solution: four bytes of length, then a typed value."""
+"""Messages between the process of the tests and that of the solution: four bytes of length, then a value as `travel` writes it."""
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
-
-from cascade_plugin_code.harness.typed import Unplain, dumps, loads
+from typing import BinaryIO
 
 LONGEST = 64 << 20
 
@@ -19,32 +17,30 @@ class Channel:
     def __init__(self, reading: BinaryIO, writing: BinaryIO) -> None:
         self._reading, self._writing = reading, writing
 
-    def send(self, message: Any) -> None:
-        """Says a plain value.
+    def send(self, data: bytes) -> None:
+        """Says a message.
 
         Raises:
-            Unplain: the message is no plain value.
             Ended: nobody listens any more.
         """
-        data = dumps(message)
         try:
             self._writing.write(len(data).to_bytes(4, "big") + data)
             self._writing.flush()
         except OSError:
             raise Ended("the other side does not listen") from None
 
-    def receive(self) -> Any:
+    def receive(self) -> bytes:
         """The next message.
 
         Raises:
-            Ended: there is none, or it is none.
+            Ended: there is none, or it is too long.
         """
         try:
             length = int.from_bytes(self._exactly(4), "big")
             if length > LONGEST:
                 raise Ended("a message that is too long")
-            return loads(self._exactly(length))
-        except (OSError, Unplain, MemoryError) as cause:
+            return self._exactly(length)
+        except (OSError, MemoryError) as cause:
             raise Ended("no message: " + type(cause).__name__) from None
 
     def _exactly(self, size: int) -> bytes:

@@ -3,7 +3,7 @@
 The test code runs as `__main__`. With an entry point, this name and `candidate` are stand-ins for that function, and nothing else of
 the solution can be reached. Without one, every name that the test code uses, does not define and the solution has is a
 stand-in, or the plain value that the solution has under it; the standard library's modules are the real ones. The same
-names can be imported from a module `solution`. Arguments are copies. A result that is no plain value is a `Remote`: its
+names can be imported from a module `solution`. A result that is no value of `travel` is a `Remote`: its
 methods can be called, it can be read and gone through, and it is equal to nothing but itself, whatever its own methods
 would say.
 
@@ -24,10 +24,11 @@ from typing import Any
 
 from cascade_plugin_code.harness.channel import Channel
 from cascade_plugin_code.harness.loading import beside, private_streams
-from cascade_plugin_code.harness.stand_in import Died, Solution, stand_in
+from cascade_plugin_code.harness.stand_in import TEST, Died, Solution
 
 PASSED, FAILED, BROKEN = 40, 41, 42
-TEST, ENTRY_POINT = "test.py", "entry_point.txt"
+ENTRY_POINT, LOOKING = "entry_point.txt", "looking.txt"
+ALL = "all"
 
 
 def _names_in(code: types.CodeType) -> Iterator[str]:
@@ -95,10 +96,10 @@ class Examination:
     def _filled(self) -> dict[str, Any]:
         """The names that the test code uses and the solution has."""
         if self._entry_point:
-            candidate = stand_in(self._solution, self._entry_point)
+            candidate = self._stand_in(self._entry_point)
             filled: dict[str, Any] = {"candidate": candidate, self._entry_point: candidate}
             head, _, tail = self._entry_point.partition(".")
-            return {**filled, head: stand_in(self._solution, head)} if tail else filled
+            return {**filled, head: self._solution.function(head)} if tail else filled
         filled = {}
         for name in set(_names_in(self._code)):
             kind = self._solution.names.get(name)
@@ -111,15 +112,26 @@ class Examination:
         return filled
 
     def _stand_in(self, name: str) -> Any:
-        if self._solution.names[name] == "value":
-            return self._solution.get(name)
-        return self._solution.exception(name) or stand_in(self._solution, name)
+        kind = self._solution.names.get(name)
+        if kind == "class" or (kind == "value" and name != self._entry_point):
+            asked = self._solution.asked
+            value = self._solution.get(name)
+            self._solution.asked = asked  # to have it is not to ask the solution for anything
+            return value
+        own = None if name == self._entry_point else self._solution.exception(name)
+        return own or self._solution.function(name)
 
     def _stand_in_module(self) -> types.ModuleType:
+        """The module `solution`; what is imported from it is asked for then."""
         module = types.ModuleType("solution")
-        for name, kind in self._solution.names.items():
-            if kind != "value" and self._entry_point in ("", name):
-                setattr(module, name, self._stand_in(name))
+        names = [name for name in self._solution.names if self._entry_point in ("", name)]
+
+        def ask(name: str) -> Any:
+            if name not in names:
+                raise AttributeError(name)
+            return self._stand_in(name)
+
+        vars(module).update(__getattr__=ask, __all__=names)
         return module
 
     def _what_is_defined(self) -> None:
@@ -148,7 +160,7 @@ class Examination:
             right = end.code is None or end.code is False or end.code == 0
             return (PASSED, "") if right else (FAILED, f"the test code ended with status {end.code!r}"[:200])
         except BaseException as error:  # noqa: BLE001 - whatever ends the test code is a verdict
-            if isinstance(error, ImportError) and error not in self._solution.raised:
+            if isinstance(error, ImportError) and error.name != "solution" and error not in self._solution.raised:
                 return BROKEN, f"the test code cannot import: {error}"
             return FAILED, _reason(error)
         return PASSED, ""
@@ -164,9 +176,9 @@ def _reason(error: BaseException) -> str:
     return f"{where}{type(error).__name__}{': ' if text[0] else ''}{text[0][:300]}"
 
 
-def _examined(channel: Channel, source: bytes, entry_point: str) -> tuple[int, str]:
+def _examined(channel: Channel, source: bytes, entry_point: str, looking: str) -> tuple[int, str]:
     try:
-        solution = Solution(channel)
+        solution = Solution(channel, None if looking == ALL else frozenset(map(int, looking.split())))
     except Died as death:
         return FAILED, str(death)
     try:
@@ -182,7 +194,7 @@ def _examined(channel: Channel, source: bytes, entry_point: str) -> tuple[int, s
 def main() -> None:
     """Examines the solution, says the verdict and ends."""
     channel = Channel(*private_streams())
-    status, note = _examined(channel, beside(TEST), beside(ENTRY_POINT).decode())
+    status, note = _examined(channel, beside(TEST), beside(ENTRY_POINT).decode(), beside(LOOKING).decode())
     sys.stdout.flush()
     sys.stderr.flush()
     os.write(2, ("\n" + " ".join(note.split()) + "\n").encode("utf-8", "backslashreplace"))

@@ -1,25 +1,26 @@
 """The solution's side of tests that are code: loads it, and answers calls of its functions until nobody asks any more.
 
-First it says what the solution has: `{"names": {name: "callable" | "value" | "exception …"}}`, an exception class with the names of its
-bases, or `{"unloadable": "…"}` and ends. Then each request
-is `{"call": name, "args": […], "kwargs": {…}}` or `{"get": name}`, at the top of the module or, with `"of": number`, of an object
-that an earlier answer was; or `{"set": name, "to": argument, "of": number}`. An argument is `{"value": …}` or `{"object": number}`. The answer is one of these, or
-`{"raised": text, "kinds": ["ValueError", …]}`. What is no plain value stays here and travels as its number; a value of a subclass, a named
-tuple say, travels as its base with its number beside it. What ends the process from within, ends it: there is no answer then.
+First it says what the solution has: `{"names": {name: "callable" | "class" | "value" | "exception …"}}`, an exception class with the names of its
+bases, or `{"unloadable": "…"}` and ends. Then each request is `{"call": name, "args": […], "kwargs": {…}}` or `{"get": name}`, at the top of the module
+or, with `"of": number`, of an object that an earlier answer was; or of such an object `{"set": name, "to": value}`, `{"is": object, "class": false}`, whether that is an instance (a subclass) of
+it, or `{"exit": [kinds], "text": …}`, the end of its `with` by an exception. The answer is `{"value": …}`, or
+`{"raised": text, "kinds": ["ValueError", …]}`. Asked with `"back": true`, it also has what containers of the request hold now, if another thing than before, by
+their numbers: `"changed": {number: contents}`. How values travel: `travel`. What ends the process from within, ends it: there is no answer then.
 """
 
 from __future__ import annotations
 
 import builtins
 import os
+import types
 from typing import Any
 
 from cascade_plugin_code.harness.channel import Channel, Ended
 from cascade_plugin_code.harness.loading import Unloadable, found, load, private_streams, told
-from cascade_plugin_code.harness.typed import Unplain
+from cascade_plugin_code.harness.travel import PLAIN, Reader, Writer, contents, same_contents
+from cascade_plugin_code.harness.typed import Unplain, dumps
 
 MOST_OBJECTS = 100_000
-PLAIN = (bool, int, float, str, bytes, list, tuple, dict, set, frozenset)
 
 
 class Server:
@@ -29,6 +30,8 @@ class Server:
         self._channel = channel
         self._module = load()
         self._objects: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        self._methods: dict[tuple[int, str], Any] = {}
 
     def names(self) -> dict[str, str]:
         """What the solution has at its top, without what begins with two underscores."""
@@ -40,54 +43,84 @@ class Server:
 
     def serve(self) -> None:
         """Answers until the other side ends."""
-        self._channel.send({"names": self.names()})
+        self._channel.send(dumps({"names": self.names()}))
         while True:
-            request = self._channel.receive()
-            try:
-                self._reply(self._done(request))
-            except Unloadable as error:
-                self._channel.send({"raised": str(error), "kinds": ["NameError"]})
-            except Ended:
-                raise
-            except Exception as error:  # noqa: BLE001 - forwarded; what is no Exception ends this process
-                self._channel.send({"raised": _text(error), "kinds": _kinds(type(error))})
+            reader = Reader(self._channel.receive(), lambda number, _: self._objects[number], lambda base, _: base)
+            request = reader.whole()
+            known = reader.known if request.get("back") else []
+            before = [contents(one.value) for one in known]
+            answer = self._answer(request)
+            after = ((place, contents(one.value)) for place, one in enumerate(known))
+            changed = {place: row for place, row in after if not same_contents(row, before[place])}
+            self._reply({**answer, "changed": changed} if changed else answer, known)
+
+    def _answer(self, request: Any) -> dict[str, Any]:
+        try:
+            return {"value": self._done(request)}
+        except Unloadable as error:
+            return {"raised": str(error), "kinds": ["NameError"]}
+        except Exception as error:  # noqa: BLE001 - forwarded; what is no Exception ends this process
+            return {"raised": _text(error), "kinds": _kinds(type(error))}
 
     def _done(self, request: Any) -> Any:
-        if "set" in request:
-            setattr(self._objects[request["of"]], request["set"], self._argument(request["to"]))
-            return None
         if "of" in request:
-            target = getattr(self._objects[request["of"]], request.get("get") or request["call"])
-        elif "get" in request:
-            target = vars(self._module)[request["get"]]
-        else:
-            target = found(self._module, request["call"])
+            return self._done_with(self._objects[request["of"]], request)
         if "get" in request:
-            return target
-        kwargs = {name: self._argument(given) for name, given in request["kwargs"].items()}
-        return target(*[self._argument(given) for given in request["args"]], **kwargs)
+            return vars(self._module)[request["get"]]
+        return found(self._module, request["call"])(*request["args"], **request["kwargs"])
 
-    def _argument(self, given: Any) -> Any:
-        return self._objects[given["object"]] if "object" in given else given["value"]
+    def _done_with(self, owner: Any, request: Any) -> Any:
+        if "set" in request:
+            return setattr(owner, request["set"], request["to"])
+        if "is" in request:
+            return (issubclass if request["class"] else isinstance)(request["is"], owner)
+        if "exit" in request:
+            error = _error(request["exit"], request["text"], vars(self._module))
+            return owner.__exit__(type(error), error, None)
+        if "call" in request:
+            return getattr(owner, request["call"])(*request["args"], **request["kwargs"])
+        held = getattr(owner, request["get"])
+        if type(held) is types.MethodType:  # a new object each time, of which one is enough
+            return self._methods.setdefault((request["of"], request["get"]), held)
+        return held
 
-    def _reply(self, value: Any) -> None:
-        has_room = len(self._objects) < MOST_OBJECTS
+    def _reply(self, answer: dict[str, Any], known: Any) -> None:
+        """Answers; a value that cannot be sent stays here as a whole."""
         try:
-            if has_room and _is_of_a_subclass(value):
-                self._channel.send({"value": value, "object": len(self._objects)})
-                self._objects.append(value)
-            else:
-                self._channel.send({"value": value})
+            data = Writer(self._stays, known).whole(answer)
         except Unplain:
-            if not has_room:
+            if "value" not in answer:
                 raise
-            self._objects.append(value)
-            self._channel.send({"object": len(self._objects) - 1, "callable": callable(value)})
+            whole = Whole(answer["value"])
+            data = Writer(self._stays, known).whole({**answer, "value": whole})
+        self._channel.send(data)
+
+    def _stays(self, value: Any) -> tuple[int, bool]:
+        as_base = not isinstance(value, Whole) and type(value) not in PLAIN and isinstance(value, PLAIN)
+        kept = value.value if isinstance(value, Whole) else value
+        number = self._numbers.get(id(kept))
+        if number is None:
+            if len(self._objects) >= MOST_OBJECTS:
+                raise Unplain(f"more than {MOST_OBJECTS} objects")
+            number = self._numbers[id(kept)] = len(self._objects)
+            self._objects.append(kept)
+        return number, as_base
 
 
-def _is_of_a_subclass(value: Any) -> bool:
-    """Whether it is a plain value that may have more to it, such as a named tuple or a counter."""
-    return type(value) not in PLAIN and isinstance(value, PLAIN)
+class Whole:
+    """A value that stays here although its type could travel."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _error(kinds: list[str], text: str, names: dict[str, Any]) -> Exception:
+    """An exception of the test code: of the first class that there is here too."""
+    for name in kinds:
+        kind = names.get(name, getattr(builtins, name, None))
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            return kind(text)
+    return Exception(text)
 
 
 def _text(error: BaseException) -> str:
@@ -100,6 +133,8 @@ def _text(error: BaseException) -> str:
 def _kind(value: Any) -> str:
     if type(value) is type and issubclass(value, Exception):
         return " ".join(["exception", *_kinds(value)[1:]])
+    if isinstance(value, type):
+        return "class"
     return "callable" if callable(value) else "value"
 
 
@@ -116,7 +151,7 @@ def main() -> None:
     try:
         Server(channel).serve()
     except Unloadable as error:
-        channel.send({"unloadable": str(error)})
+        channel.send(dumps({"unloadable": str(error)}))
     except Ended:
         pass
     except BaseException as error:  # noqa: BLE001 - SystemExit of the solution among them

@@ -3,36 +3,31 @@
 An exception of the solution arrives as the nearest class that the test code knows: a stand-in for one of the solution's own, or a built-in
 one that is an `Exception`, never one that would end this process. `StopIteration` ends loops of the test code's own without a word,
 `all(map(…))` for one, so a call raises `RuntimeError` for it, as a generator does, unless the test code names it. A solution that has
-ended raises `Died`, then and at every later call. A value of a subclass is its base here, with all that this can do; only what the base has
-not, a field of a named tuple say, is asked of the solution. An argument that is no plain value cannot be handed over, which is the test code's
-fault and noted as such, whatever the test code catches.
+ended raises `Died`, then and at every later call.
+
+Arguments are copies, except in calls on the lines of the test code that look at what was made of them (`looking`): what such a call changed in a list, a dictionary, a set,
+a deque or a bytearray is changed here too, in the same object. An argument that cannot be handed over is the test code's fault and noted as
+such, whatever the test code catches; but one that is too large or too deep only where the solution has given nothing that it may be made of.
 """
 
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from cascade_plugin_code.harness.channel import Channel, Ended
-from cascade_plugin_code.harness.typed import Unplain
+from cascade_plugin_code.harness.remote import Remote, is_ours, unchanged, with_more
+from cascade_plugin_code.harness.travel import PLAIN, Reader, Writer, refill
+from cascade_plugin_code.harness.typed import Foreign, Unplain
 
 INTERRUPTED = "the solution broke into the conversation"
 SOLUTION_ENDED = "the solution ended before the tests did"
-_MUTABLE, _IMMUTABLE = (list, dict, set), (int, float, str, bytes, tuple, frozenset)
+UNPLAIN = "the solution made of an argument what is no plain value: "
+TEST = "test.py"
 MOST_BASES = 20
 """Bases of an exception class that get stand-ins of their own; the solution may have any number, and name them in a circle."""
-_FORWARDED = (
-    "__len__",
-    "__getitem__",
-    "__setitem__",
-    "__delitem__",
-    "__iter__",
-    "__next__",
-    "__str__",
-    "__repr__",
-    "__call__",
-)
 
 
 class Died(BaseException):
@@ -40,18 +35,24 @@ class Died(BaseException):
 
 
 class Solution:
-    """The solution, reached through the channel."""
+    """The solution, reached through the channel.
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+    `looking` are the lines of the test code whose calls change their arguments, `None` if all do.
+    """
+
+    def __init__(self, channel: Channel, looking: frozenset[int] | None = frozenset()) -> None:
+        self._channel, self._looking = channel, looking
         self.asked = 0
         self.died = ""
         self.broken = ""
         self.names_stop = False
-        self._gave_objects = False
+        self._gave_containers = False
         self.raised: list[BaseException] = []
         self._classes: dict[str, type[Exception]] = {}
-        told = self._receive()
+        self._remotes: dict[int, Remote] = {}
+        self._functions: dict[int, str] = {}
+        self._kept: list[Any] = []
+        told, _ = self._receive()
         if "unloadable" in told:
             self._die(str(told["unloadable"]))
         self.names = self._names(told.get("names"))
@@ -63,12 +64,8 @@ class Solution:
 
     def call(self, name: str, args: Any, kwargs: Any, of: int | None = None) -> Any:
         """Calls a function, or a method of a remote object."""
-        request = {
-            "call": name,
-            "args": [self._argument(value) for value in args],
-            "kwargs": {key: self._argument(value) for key, value in kwargs.items()},
-        }
-        return self._ask(request if of is None else {**request, "of": of})
+        request = {"call": name, "args": list(args), "kwargs": kwargs, **({} if of is None else {"of": of})}
+        return self._ask({**request, "back": True} if (args or kwargs) and self._looks() else request)
 
     def get(self, name: str, of: int | None = None) -> Any:
         """A value, or an attribute of a remote object."""
@@ -76,7 +73,19 @@ class Solution:
 
     def put(self, name: str, value: Any, of: int) -> None:
         """Sets an attribute of a remote object."""
-        self._ask({"set": name, "to": self._argument(value), "of": of})
+        self._ask({"set": name, "to": value, "of": of})
+
+    def is_instance(self, value: Remote, of: int, *, a_class: bool = False) -> bool:
+        """Whether a remote object is an instance, or as a class a subclass, of another."""
+        return self._ask({"is": value, "class": a_class, "of": of}) is True
+
+    def leave(self, error: BaseException | None, of: int) -> None:
+        """Ends the `with` of a remote object."""
+        if error is None:
+            self._ask({"call": "__exit__", "args": [None, None, None], "kwargs": {}, "of": of})
+        else:
+            kinds = [kind.__name__ for kind in type(error).__mro__]
+            self._ask({"exit": kinds, "text": str(error)[:1000], "of": of})
 
     def exception(self, name: str, depth: int = 0) -> type[Exception] | None:
         """A class that stands for an exception class of the solution; `None` where the name is not that of one.
@@ -94,44 +103,92 @@ class Solution:
             self._classes[name] = type(name, (parent,), {})
         return self._classes[name]
 
-    def _argument(self, value: Any) -> dict[str, Any]:
-        remote = value if type(value) is Remote else getattr(type(value), "_unchanged", None)
-        return {"object": remote._number} if type(remote) is Remote else {"value": value}
+    def _looks(self) -> bool:
+        if not self._looking:
+            return self._looking is None
+        frame: Any = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename != TEST:
+            frame = frame.f_back
+        return frame is not None and frame.f_lineno in self._looking
 
     def _ask(self, request: dict[str, Any]) -> Any:
         if self.died:
             raise Died(self.died)
         self.asked += 1
+        writer = Writer(self._stays)
         try:
-            self._channel.send(request)
+            self._channel.send(writer.whole(request))
         except Unplain as cause:
             why = f"the test code hands {cause} to {request.get('call') or request.get('set')}"
-            if not self._gave_objects:  # else it may be one of the solution's that is handed on
+            if (
+                isinstance(cause, Foreign) or not self._gave_containers
+            ):  # else it may be the solution's that is too much
                 self.broken = why
             raise TypeError(why) from None
         except Ended:
             self._die(SOLUTION_ENDED)
-        answer = self._receive()
+        answer, reader = self._receive(writer.known if "back" in request else ())
+        self._gave_containers |= type(answer.get("value")) not in _SCALARS
+        if "changed" in answer:
+            self._change(answer, reader, request)
         if "kinds" in answer:
             error = self._error(answer)
             if isinstance(error, StopIteration) and request.get("call") != "__next__" and not self.names_stop:
                 raise RuntimeError("the solution raised StopIteration")
             raise error
-        if "object" not in answer:
-            return answer["value"]
-        self._gave_objects = True
-        remote = Remote(self, answer["object"], bool(answer.get("callable")))
-        return _with_more(answer["value"], remote) if "value" in answer else remote
+        return answer["value"]
 
-    def _receive(self) -> dict[str, Any]:
+    def _change(self, answer: dict[str, Any], reader: Reader, request: dict[str, Any]) -> None:
+        """Makes the changes of a call in what it was handed, and sees that this is still a value; else the solution has ended."""
+        changed = answer.pop("changed")
         try:
-            answer = self._channel.receive()
-        except Ended:
+            if type(changed) is not dict or "back" not in request:
+                raise Unplain("no changes")
+            for place, row in changed.items():
+                if type(place) is not int or not 0 <= place < len(reader.known):
+                    raise Unplain("no container")
+                refill(reader.known[place].value, row)
+            Writer(self._stays).whole([request, answer])
+        except Unplain as cause:
+            self._die(UNPLAIN + str(cause))
+
+    def _receive(self, known: Any = ()) -> tuple[dict[str, Any], Reader]:
+        try:
+            reader = Reader(self._channel.receive(), self._remote, self._more, known)
+            answer = reader.whole()
+        except (Ended, Unplain, MemoryError):
             self._die(SOLUTION_ENDED)
-        keys = ("names", "unloadable", "value", "object", "kinds")
-        if not isinstance(answer, dict) or not any(key in answer for key in keys):
+        if not isinstance(answer, dict) or not any(key in answer for key in ("names", "unloadable", "value", "kinds")):
             self._die(INTERRUPTED)
-        return answer
+        return answer, reader
+
+    def _stays(self, value: Any) -> tuple[int, bool]:
+        """How a value goes that is of no kind: as an object of the solution, or as its base."""
+        own = self._functions.get(id(value))
+        remote = unchanged(value) if own is None else self.get(own)
+        if type(remote) is Remote:
+            return remote._number, False
+        if isinstance(value, PLAIN):
+            return -1, True
+        said = "an object of type " + type(value).__name__[:80]
+        raise Unplain(said) if _is_of_a_result(value) else Foreign(said)
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """A function of this name that calls the solution's, and is that one where it is handed over."""
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            return self.call(name, args, kwargs)
+
+        forward.__name__ = forward.__qualname__ = name
+        self._kept.append(forward)
+        self._functions[id(forward)] = name
+        return forward
+
+    def _remote(self, number: int, is_function: bool) -> Remote:
+        return self._remotes.setdefault(number, Remote(self, number, is_function))
+
+    def _more(self, value: Any, number: int) -> Any:
+        return with_more(value, self._remote(number, False))
 
     def _die(self, why: str) -> NoReturn:
         self.died = why
@@ -139,7 +196,7 @@ class Solution:
 
     def _error(self, answer: dict[str, Any]) -> Exception:
         """The exception of the solution as a built-in one; never one that would end this process."""
-        names = [name for name in answer["kinds"] if isinstance(name, str)]
+        names = [name for name in answer["kinds"] if isinstance(name, str)] if type(answer["kinds"]) is list else []
         own = [self._classes[name] for name in names if name in self._classes]
         for kind in own or _built_ins(names):
             try:
@@ -151,73 +208,16 @@ class Solution:
         return Exception(str(answer.get("raised", "")))
 
 
+_SCALARS = (type(None), bool, int, float, complex)
+
+
+def _is_of_a_result(value: Any) -> bool:
+    """Whether it may be there only because of what the solution returned: a method of a plain value, one of our classes."""
+    owner = getattr(value, "__self__", None) if type(value) is type([].append) else None
+    return (owner is not None and type(owner) is not type(sys)) or (type(value) is type and is_ours(value))
+
+
 def _built_ins(names: list[str]) -> list[type[Exception]]:
     """The built-in exceptions among the names which do not end a process."""
     kinds = [getattr(builtins, name, None) for name in names]
     return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
-
-
-class Remote:
-    """An object that stays with the solution."""
-
-    def __init__(self, solution: Solution, number: int, is_function: bool) -> None:
-        vars(self).update(_solution=solution, _number=number, _is_function=is_function)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        found = self._solution.get(name, self._number)
-        is_method = type(found) is Remote and found._is_function
-        return _method(self._solution, self._number, name) if is_method else found
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._solution.put(name, value, self._number)
-
-    def __bool__(self) -> bool:
-        for name in ("__bool__", "__len__"):
-            try:
-                return bool(self._solution.call(name, (), {}, self._number))
-            except AttributeError:
-                continue
-        return True  # as of any object that has neither
-
-
-def _with_more(value: Any, remote: Remote) -> Any:
-    """The value, which asks its solution for attributes that it has not itself; of a dictionary also for keys."""
-    kind = type(value)
-    if kind not in _MUTABLE and kind not in _IMMUTABLE:
-        return value
-    more: dict[str, Any] = {"__getattr__": lambda _, name: getattr(remote, name)}
-    if kind in _IMMUTABLE:  # it can be handed back as what it was
-        more["_unchanged"] = remote
-    if kind is dict:
-        more["__missing__"] = lambda _, key: remote[key]
-    return type(kind.__name__, (kind,), more)(value)
-
-
-def _special(name: str) -> Callable[..., Any]:
-    def forward(self: Remote, *args: Any) -> Any:
-        try:
-            return self._solution.call(name, args, {}, self._number)
-        except AttributeError as error:
-            raise TypeError(str(error)) from None  # what Python says of an object without such a method
-
-    return forward
-
-
-for _name in _FORWARDED:
-    setattr(Remote, _name, _special(_name))
-
-
-def _method(solution: Solution, number: int, name: str) -> Callable[..., Any]:
-    return lambda *args, **kwargs: solution.call(name, args, kwargs, number)
-
-
-def stand_in(solution: Solution, name: str) -> Callable[..., Any]:
-    """A function of this name that calls the solution's."""
-
-    def forward(*args: Any, **kwargs: Any) -> Any:
-        return solution.call(name, args, kwargs)
-
-    forward.__name__ = forward.__qualname__ = name
-    return forward

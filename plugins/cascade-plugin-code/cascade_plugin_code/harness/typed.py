@@ -24,15 +24,17 @@ class Unplain(ValueError):
     """No plain data: of another type, too deep, too large; or bytes that no `dumps` made."""
 
 
+class Foreign(Unplain):
+    """Of a type that cannot travel."""
+
+
 def dumps(value: Any) -> bytes:
     """The value as bytes.
 
     Raises:
         Unplain: it is no plain value.
     """
-    packing = _Packing()
-    packing.pack(value, 0)
-    return b"".join(packing.pieces)
+    return Packing().whole(value)
 
 
 def loads(data: bytes) -> Any:
@@ -41,38 +43,41 @@ def loads(data: bytes) -> Any:
     Raises:
         Unplain: these are no such bytes.
     """
-    unpacking = _Unpacking(data)
-    try:
-        value = unpacking.unpack(0)
-    except Unplain:
-        raise
-    except (ValueError, TypeError, OverflowError) as cause:
-        raise Unplain("no typed value: " + type(cause).__name__) from None
-    if unpacking.place != len(data):
-        raise Unplain("more than one value")
-    return value
+    return Unpacking(data).whole()
 
 
-class _Counted:
+class Counted:
     """Counts values, and says when they are too many or too deep."""
 
     def __init__(self) -> None:
-        self._left = MOST_VALUES
+        self.left = MOST_VALUES
 
-    def count(self, depth: int) -> None:
-        self._left -= 1
+    def count(self, depth: int, values: int = 1) -> None:
+        """So many more values, down to this depth.
+
+        Raises:
+            Unplain: this is too much.
+        """
+        self.left -= values
         if depth > DEEPEST:
             raise Unplain(f"nested more than {DEEPEST} deep")
-        if self._left < 0:
+        if self.left < 0:
             raise Unplain(f"more than {MOST_VALUES} values")
 
 
-class _Packing(_Counted):
+class Packing(Counted):
+    """Plain values as pieces of bytes."""
+
     def __init__(self) -> None:
         super().__init__()
         self.pieces: list[bytes] = []
 
     def pack(self, value: Any, depth: int) -> None:
+        """Adds the pieces of a value.
+
+        Raises:
+            Unplain: it is no plain value.
+        """
         self.count(depth)
         if value is None:
             self.pieces.append(b"n")
@@ -88,6 +93,15 @@ class _Packing(_Counted):
         else:
             self._pack_items(value, depth)
 
+    def whole(self, value: Any) -> bytes:
+        """The value as bytes.
+
+        Raises:
+            Unplain: it is no plain value.
+        """
+        self.pack(value, 0)
+        return b"".join(self.pieces)
+
     def _pack_items(self, value: Any, depth: int) -> None:
         if isinstance(value, dict):
             items = [part for pair in value.items() for part in pair]
@@ -95,7 +109,7 @@ class _Packing(_Counted):
         else:
             letter = next((letter for kind, letter in _LETTERS if isinstance(value, kind)), None)
             if letter is None:
-                raise Unplain("an object of type " + type(value).__name__[:80])
+                raise Foreign("an object of type " + type(value).__name__[:80])
             items = list(value)
             self.pieces.append(b"%b%d;" % (letter, len(items)))
         for item in items:
@@ -111,24 +125,31 @@ def _number(value: Any) -> str:
     return f"c{whole.real.hex()},{whole.imag.hex()};"
 
 
-class _Unpacking(_Counted):
+class Unpacking(Counted):
+    """Plain values from bytes."""
+
     def __init__(self, data: bytes) -> None:
         super().__init__()
-        self._data = data
+        self.data = data
         self.place = 0
 
     def unpack(self, depth: int) -> Any:
+        """The next value.
+
+        Raises:
+            Unplain, ValueError, TypeError, OverflowError: there is none.
+        """
         self.count(depth)
-        letter = self._data[self.place : self.place + 1]
+        letter = self.data[self.place : self.place + 1]
         self.place += 1
         if letter in _CONSTANTS:
             return _CONSTANTS[letter]
         if letter == b"i":
-            return int(self._until(b";"), 16)
+            return int(self.until(b";"), 16)
         if letter == b"d":
-            return float.fromhex(self._until(b";"))
+            return float.fromhex(self.until(b";"))
         if letter == b"c":
-            real, imaginary = self._until(b";").split(",")
+            real, imaginary = self.until(b";").split(",")
             return complex(float.fromhex(real), float.fromhex(imaginary))
         if letter == b"s":
             return self._raw().decode("utf-8", "surrogatepass")
@@ -136,10 +157,26 @@ class _Unpacking(_Counted):
             return self._raw()
         return self._items(letter, depth)
 
+    def whole(self) -> Any:
+        """The one value that there is.
+
+        Raises:
+            Unplain: there is none, or more than one.
+        """
+        try:
+            value = self.unpack(0)
+        except Unplain:
+            raise
+        except (ValueError, TypeError, ArithmeticError, LookupError) as cause:
+            raise Unplain("no typed value: " + type(cause).__name__) from None
+        if self.place != len(self.data):
+            raise Unplain("more than one value")
+        return value
+
     def _items(self, letter: bytes, depth: int) -> Any:
         if letter != b"D" and letter not in _MAKERS:
             raise Unplain("no kind of value")
-        count = self._size(b";")
+        count = self.size(b";")
         if letter != b"D":
             return _MAKERS[letter](self.unpack(depth + 1) for _ in range(count))
         made: dict[Any, Any] = {}
@@ -150,23 +187,25 @@ class _Unpacking(_Counted):
             raise Unplain("a key comes twice")
         return made
 
-    def _until(self, end: bytes) -> str:
-        stop = self._data.find(end, self.place)
+    def until(self, end: bytes) -> str:
+        """What comes before this sign, which is passed over."""
+        stop = self.data.find(end, self.place)
         if stop < 0:
             raise Unplain("a value without its end")
-        text = self._data[self.place : stop]
+        text = self.data[self.place : stop]
         self.place = stop + 1
         return text.decode("ascii")
 
-    def _size(self, end: bytes) -> int:
-        text = self._until(end)
+    def size(self, end: bytes) -> int:
+        """A number before this sign, at least 0."""
+        text = self.until(end)
         if len(text) > 12 or not text.isdigit():
             raise Unplain("no size")
         return int(text)
 
     def _raw(self) -> bytes:
-        size = self._size(b":")
-        raw = self._data[self.place : self.place + size]
+        size = self.size(b":")
+        raw = self.data[self.place : self.place + size]
         if len(raw) != size:
             raise Unplain("less than announced")
         self.place += size
