@@ -172,6 +172,22 @@ def test_explain_shows_a_broken_task_as_not_judged(scored: Path) -> None:
     assert "verdict now could not be judged: the label" in out and "not explained the label" in out
 
 
+def test_an_explanation_has_no_empty_heading(scored: Path) -> None:
+    lines = cascade("explain", scored, "--id", "a", "--sample", 0).stdout.splitlines()
+    assert [line.split()[:2] for line in lines[:2]] == [["a", "#0"], []]
+    assert lines[2].split()[0] == "response"
+
+
+def test_a_command_that_goes_on_says_so_when_it_is_interrupted(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*settings: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cascade_core.scoring.Scorer", interrupted)
+    told = cascade("score", scored, status=130).stderr
+    assert told == "cascade: interrupted; the same command goes on from here\n"
+    assert cascade("explain", scored, status=130).stderr == "cascade: interrupted\n"
+
+
 def test_explain_says_how_many_rows_it_leaves_out(scored: Path) -> None:
     assert "and 2 more rows" in cascade("explain", scored, "--limit", 2).stdout
 

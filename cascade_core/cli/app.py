@@ -65,7 +65,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            _say("interrupted")
+            _say("interrupted" + (_GOES_ON if ctx.invoked_subcommand in ("eval", "score") else ""))
             raise typer.Exit(130) from None
         except (typer.Exit, typer.Abort, BrokenPipeError, EOFError):
             raise
@@ -76,6 +76,9 @@ class Commands(TyperGroup):
                 raise
             _say(_sentence(error))
             raise typer.Exit(2 if isinstance(error, UsageError | PluginNotFound) else 1) from None
+
+
+_GOES_ON = "; the same command goes on from here"
 
 
 def _sentence(error: Exception) -> str:

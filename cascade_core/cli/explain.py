@@ -68,6 +68,7 @@ def explain(
 def _print(one: Explanation) -> None:
     title = one.id + ("" if one.sample is None else f" #{one.sample}")
     shown = table(foreign(title).plain, "", "")
+    shown.show_header = False  # a name and what it is: nothing stands above them
     for name, value in _lines(one):
         shown.add_row(foreign(name), foreign(value))
     console().print(shown)
