@@ -246,7 +246,7 @@ def pairs(): return [Pair(1, 2), Pair(3, 4)]
 RIGHT = [
     # Values of each kind, there and back.
     "import collections, datetime, decimal, fractions, ipaddress, pathlib, uuid\nfor name, value in made().items():\n  want = eval(name)\n  assert value == want and type(value) is type(want), name\n  assert same(want) == want and type(same([want])[0]) is type(want), name\n"
-    "assert made()['collections.deque([1], 2)'].maxlen == 2 and made()['collections.Counter(\\'aab\\')'].most_common(1) == [('a', 2)]\nassert view({1: 2}) == ({1}, {(1, 2)})\nassert same(int)('5') == 5",
+    "assert made()['collections.deque([1], 2)'].maxlen == 2 and made()['collections.Counter(\\'aab\\')'].most_common(1) == [('a', 2)]\nassert view({1: 2}) == ({1}, {(1, 2)})\nassert same(int)('5') == 5\ndeep = 1\nfor _ in range(95): deep = [deep]\nassert same(deep) == deep",
     # Arguments that are changed in place.
     "import collections\nxs = ys = [3, 1, 2]\nsort_it(xs)\nassert xs == [1, 2, 3] and ys is xs\nxs = [1, 1, 2]\nk = dedupe(xs)\nassert k == 2 and xs[:k] == [1, 2]\n"
     "row = [0, 0]\ngrid = [row, row, [0]]\nfill(grid, 5)\nassert grid == [[5, 5], [5, 5], [5]] and row == [5, 5] and grid[0] is grid[1] is row\n"
@@ -288,6 +288,8 @@ class Any:
     __class__ = property(lambda self: fractions.Fraction)
     __enter__ = lambda self: self
     __exit__ = lambda self, *error: True
+    def __str__(self): raise ValueError
+    __repr__ = __str__
     value = 0
 class Raises:
     __enter__ = lambda self: self
@@ -346,6 +348,9 @@ FALSE = [
     "with lies() as a:\n  assert a.value == 5",
     "with lies() as a:\n  raise ValueError",
     "try:\n  with Raises() as a:\n    assert a.value == 5\nexcept ValueError:\n  pass",
+    "assert lies() == 5, lies()",
+    "import sys\nsys.exit(lies())",
+    "raise KeyError(lies())",
     "from solution import missing\nassert missing() == 5",
     "with lies() as a:\n  assert isinstance(5, Shape)",
 ]  # fmt: skip

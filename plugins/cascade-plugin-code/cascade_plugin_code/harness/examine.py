@@ -158,12 +158,20 @@ class Examination:
             run()
         except SystemExit as end:
             right = end.code is None or end.code is False or end.code == 0
-            return (PASSED, "") if right else (FAILED, f"the test code ended with status {end.code!r}"[:200])
+            return (PASSED, "") if right else (FAILED, f"the test code ended with status {_shown(end.code)}"[:200])
         except BaseException as error:  # noqa: BLE001 - whatever ends the test code is a verdict
             if isinstance(error, ImportError) and error.name != "solution" and error not in self._solution.raised:
                 return BROKEN, f"the test code cannot import: {error}"
             return FAILED, _reason(error)
         return PASSED, ""
+
+
+def _shown(value: Any) -> str:
+    """A value as a text; it may be the solution's, which may answer anything to that, or end."""
+    try:
+        return str(value)
+    except BaseException:  # noqa: BLE001 - whatever is wrong with the message, the verdict stands
+        return "what cannot be shown"
 
 
 def _reason(error: BaseException) -> str:
@@ -172,7 +180,7 @@ def _reason(error: BaseException) -> str:
         line = frame.tb_lineno if frame.tb_frame.f_code.co_filename == TEST else line
         frame = frame.tb_next
     where = f"line {line} of the tests: " if line else ""
-    text = str(error).splitlines() or [""]
+    text = _shown(error).splitlines() or [""]
     return f"{where}{type(error).__name__}{': ' if text[0] else ''}{text[0][:300]}"
 
 
