@@ -12,7 +12,7 @@ from cascade_core.trainers.openrlhf import OpenRlhfTrainer
 
 def kill(run: subprocess.Popen[bytes], stage: Path, step: int, steps: int, out: Path) -> None:
     """Kills a run as the kernel would when the stage has a checkpoint of that step, and insists that it was not done by then."""
-    end = time.monotonic() + 200
+    end = time.monotonic() + 600
     while run.poll() is None and OpenRlhfTrainer().resume_step(stage) < step and time.monotonic() < end:
         time.sleep(0.02)
     run.send_signal(signal.SIGKILL)

@@ -48,7 +48,7 @@ def run(engine, tmp_path_factory):
     spec.write_text(SPEC.format(python=engine))
     program = f"import sys; sys.path.insert(0, {str(EXTENSION)!r}); from cascade_core.cli import main; main()"
     command = [sys.executable, "-c", program, "run", str(spec), "--folder", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return folder
 

@@ -47,7 +47,7 @@ AGAIN = exam("none/again", 24, WORDS[:1], temperature=0.8, top_p=0.95, top_k=40)
 
 
 def sampler(python, place, *exams):
-    vllm = Vllm(str(python), stall_seconds=240.0)
+    vllm = Vllm(str(python), stall_seconds=600.0)
     return VllmSampler(vllm, place.parent / "model", place / "sampling", place / "vllm.log", exams, SEED)
 
 
@@ -83,7 +83,7 @@ class Killed:
         code += f"; t.main({str(python)!r}, Path({str(place)!r}))"
         answers = place / "sampling" / "answers.jsonl"
         run = subprocess.Popen([sys.executable, "-c", code])
-        end = time.monotonic() + 240
+        end = time.monotonic() + 600
         while time.monotonic() < end and run.poll() is None and not (answers.exists() and answers.stat().st_size):
             time.sleep(0.01)
         token = json.loads((place / "sampling" / "process.json").read_text())["token"]

@@ -128,7 +128,7 @@ def steps(engine, model, reference, tmp_path_factory):
     (place / "cases.json").write_text(json.dumps(cases))
     variables = environment(os.environ, Engine(cpu=True), place / "lent", "", "")
     command = [str(engine), str(HERE / "engine_step.py"), str(place / "cases.json"), str(place / "steps.json")]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads((place / "steps.json").read_text())
 

@@ -74,7 +74,7 @@ def start(place: Path, engine: Path, trainer: str = "openrlhf") -> "subprocess.P
 
 def finished(place: Path, engine: Path, trainer: str = "openrlhf") -> Path:
     """The run's folder."""
-    status = start(place, engine, trainer).wait(timeout=300)
+    status = start(place, engine, trainer).wait(timeout=900)
     assert status == 0, (place / "out").read_text("utf-8", "replace")[-2000:]
     return place / "run"
 
@@ -103,7 +103,7 @@ def still(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A stage whose weights stay as they are: its numbers tell which pairs they were computed on."""
     folder = tmp_path_factory.mktemp("rm") / "still"
     done = subprocess.run(
-        [sys.executable, str(HERE / "rm_stage.py"), str(folder), str(engine)], capture_output=True, timeout=300
+        [sys.executable, str(HERE / "rm_stage.py"), str(folder), str(engine)], capture_output=True, timeout=900
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return folder
@@ -221,7 +221,7 @@ def test_scores_that_are_served_are_those_of_openrlhfs_own_model(whole: Path, se
         env=rehearsal.environment(os.environ),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     wanted = json.loads(done.stdout.splitlines()[-1])

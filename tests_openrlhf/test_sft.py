@@ -29,7 +29,7 @@ def start(folder: Path, engine: Path, lr: str) -> "subprocess.Popen[bytes]":
 
 
 def finished(folder: Path, engine: Path, lr: str) -> Path:
-    status = start(folder, engine, lr).wait(timeout=300)
+    status = start(folder, engine, lr).wait(timeout=900)
     assert status == 0, (folder / "out").read_text("utf-8", "replace")[-2000:]
     return folder
 
