@@ -129,6 +129,17 @@ UNJOINED = [
 ]
 
 
+@pytest.mark.parametrize("named", ["http://head:8265", "https://head"])
+def test_the_address_of_a_dashboard_is_told_from_one_that_is_joined(
+    named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", Gone(AssertionError("it was tried")))
+    monkeypatch.setenv("RAY_ADDRESS", named)
+    told = rf"RAY_ADDRESS is '{named}', where jobs are submitted, .* name host:port, such as head:6379"
+    with pytest.raises(ScoringError, match=told):
+        Scorer({"math": DomainRef("math")}, Scoring(workers="ray"))
+
+
 @pytest.mark.parametrize(("cause", "named", "told"), UNJOINED)
 def test_a_cluster_that_cannot_be_joined_is_named_in_one_line_with_the_reason(
     cause: Exception, named: str, told: str, monkeypatch: pytest.MonkeyPatch

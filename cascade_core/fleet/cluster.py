@@ -251,6 +251,11 @@ def _connect(address: str) -> bool:
         raise ScoringError(
             "RAY_ADDRESS is 'local', a Ray that would be started anew: say in it where a cluster is joined"
         )
+    if named.startswith(("http://", "https://")):
+        raise ScoringError(
+            f"RAY_ADDRESS is {named!r}, where jobs are submitted, and judging joins a cluster: name host:port, such as"
+            " head:6379 (scoring.workers: {ray: {address: …}})"
+        )
     held = _handler()
     try:
         _knock(named)
