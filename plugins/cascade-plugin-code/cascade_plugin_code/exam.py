@@ -8,7 +8,7 @@
 
 Every kind takes `language`, `scoring` and `limits`: `seconds` of CPU time, `memory_mb` and `output_mb` of one run. `tests` may be JSON
 text, `test_code` a list of texts, each a test. A call may have `kwargs`. `function` and `assert` are for Python, and take a
-`preamble`: code that the solution may rely on, such as imports. Where JSON has no such value, an argument or expected value
+`preamble`: code that the solution may rely on, such as imports; `assert` takes `arguments`: `auto`, `copied` or `shared`, see `testcode`. Where JSON has no such value, an argument or expected value
 is `{"__float__": "nan"}`, `{"__int__": "123"}`, `{"__tuple__": […]}`, `{"__set__": […]}`, `{"__frozenset__": […]}`,
 `{"__bytes__": "00ff"}`, `{"__complex__": [re, im]}` or `{"__dict__": [[key, value], …]}`.
 
