@@ -43,7 +43,7 @@ class Counting(Grader):
             if is_it:
                 self.held.set()
         if is_it:
-            self.gone.wait(60)
+            self.gone.wait(300)
 
 
 class Served:
@@ -68,7 +68,7 @@ class Served:
         workers = psutil.Process(self._program.process.pid).children(recursive=True)
         self._program.process.kill()
         assert self._program.end() == -signal.SIGKILL
-        assert workers and psutil.wait_procs(workers, timeout=20)[1] == []
+        assert workers and psutil.wait_procs(workers, timeout=120)[1] == []
 
     def again(self) -> None:
         """Starts it again, with the same command."""

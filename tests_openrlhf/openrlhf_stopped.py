@@ -36,6 +36,7 @@ stages:
     micro_batch: 8
     rollout: {{prompts_per_step: 8, samples_per_prompt: 4, max_response_tokens: 12}}
     optim: {{lr: 1e-4}}
+    overlong: keep # nearly all responses are cut
 evaluation: {{benchmarks: []}}
 scoring: {{workers: 1, max_error_rate: 0.1}}
 """

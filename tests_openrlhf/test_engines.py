@@ -41,6 +41,7 @@ STAGE = {
     "micro_batch": 8,
     "rollout": {"prompts_per_step": SLOTS, "samples_per_prompt": SAMPLES, "max_response_tokens": 12},
     "optim": {"lr": 1e-4},
+    "overlong": "keep",  # nearly all responses are cut
     "trainer_args": {
         "train.async_enable": True,
         "train.partial_rollout_enable": True,
@@ -200,7 +201,7 @@ def test_both_engines_sample_and_no_group_is_in_two(job):
     assert all(len(found) == 1 for found in groups.values())
     shares = Counter(pid for found in groups.values() for pid in found)
     assert 0 not in shares and len(shares) == 2
-    assert min(shares.values()) > len(groups) / 4
+    assert min(shares.values()) >= len(LEFT)
 
 
 def test_every_group_is_complete(job):

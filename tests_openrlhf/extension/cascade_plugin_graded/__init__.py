@@ -32,7 +32,7 @@ class Graded(Domain):
     def score(self, task: Task, response: Response) -> Score:
         body = json.dumps({"number": task.meta["number"], "text": response.text}).encode()
         try:
-            with urlopen(self.grader, body, timeout=30) as answer:
+            with urlopen(self.grader, body, timeout=200) as answer:
                 return Score(float(answer.read()))
         except URLError as cause:
             raise TaskError(f"the grader does not answer: {cause}") from cause
