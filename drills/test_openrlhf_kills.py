@@ -102,7 +102,7 @@ def killed(place, engine, seed):
     return daemons(pids)[1]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_ten_kills_with_a_job_running_leave_no_job_behind_and_no_step_out(tmp_path):
     engine = tmp_path / "python"
     engine.write_text(f'#!/bin/sh\nexec {sys.executable} {TESTS / "openrlhf_engine.py"} "$@"\n')

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from small_run import HERE, SPEC, child, contents
 
 KILLS = 10
@@ -21,6 +22,7 @@ def start(spec: Path, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=quiet, stderr=subprocess.PIPE)
 
 
+@pytest.mark.timeout(1200)
 def test_ten_kills_at_random_moments_leave_the_same_files(tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC)

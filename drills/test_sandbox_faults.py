@@ -22,6 +22,8 @@ from cascade_sandbox.engine import Engine
 from cascade_sandbox.owner import POOL_LABEL
 from cascade_sandbox.testing import give_up, require_engine
 
+pytestmark = pytest.mark.timeout(900)
+
 DOUBLE = Program("print(2 * int(input()))")
 PARENT = """
 import time
@@ -57,7 +59,7 @@ class OwnEngine:
     def start(self) -> None:
         """Starts the daemon and waits until it answers."""
         folder = self.folder
-        until((folder / "containerd.sock").exists, 30)
+        until((folder / "containerd.sock").exists, 120)
         (folder / "docker.sock").unlink(missing_ok=True)
         (folder / "pid").unlink(missing_ok=True)
         places = ["--data-root", f"{folder}/data", "--exec-root", f"{folder}/run", "--pidfile", f"{folder}/pid"]
@@ -65,7 +67,7 @@ class OwnEngine:
         options = ["--bridge", "none", "--iptables=false", "--ip6tables=false", "--log-level", "error"]
         options += ["--live-restore"] if self.live_restore else []
         self._daemon = self._start("unshare", "--net", "dockerd", *places, *options)
-        until(self.answers, 60)
+        until(self.answers, 120)
 
     def _start(self, *command: str) -> subprocess.Popen[bytes]:
         with (self.folder / "log").open("ab") as log:
@@ -163,7 +165,7 @@ class Batch:
     def more(self, count: int) -> bool:
         """Waits until so many more are right."""
         goal = len(self.right) + count
-        until(lambda: len(self.right) >= goal, 60)
+        until(lambda: len(self.right) >= goal, 180)
         return True
 
     def stop(self) -> None:
@@ -173,8 +175,8 @@ class Batch:
 
 
 def test_an_engine_killed_in_the_middle_of_a_batch_makes_no_verdict_wrong(own_engine: OwnEngine) -> None:
-    with docker_sandbox(slots=2, engine=own_engine.engine.address, patience=60) as sandbox:
-        until(lambda: sandbox.status()["alive"] == 2, 30)
+    with docker_sandbox(slots=2, engine=own_engine.engine.address, patience=120) as sandbox:
+        until(lambda: sandbox.status()["alive"] == 2, 120)
         batch = Batch(sandbox, threads=4)
         try:
             assert batch.more(10)
@@ -182,7 +184,7 @@ def test_an_engine_killed_in_the_middle_of_a_batch_makes_no_verdict_wrong(own_en
             assert batch.more(20), "warm containers answer without their engine"
             own_engine.start()
             assert batch.more(20), "and with the next one"
-            until(lambda: sandbox.status()["alive"] == 2, 60)
+            until(lambda: sandbox.status()["alive"] == 2, 180)
             assert batch.more(10)
             if not own_engine.live_restore:
                 assert sandbox.status()["recreated"], "the new engine ends the containers of the old one"
@@ -196,7 +198,7 @@ def test_an_engine_killed_in_the_middle_of_a_batch_makes_no_verdict_wrong(own_en
 @pytest.mark.parametrize("own_engine", [False], ids=["without live-restore"], indirect=True)
 def test_an_engine_that_hangs_holds_up_nobody_who_has_a_warm_container(own_engine: OwnEngine) -> None:
     with docker_sandbox(slots=2, engine=own_engine.engine.address, patience=2) as sandbox:
-        until(lambda: sandbox.status()["alive"] == 2, 30)
+        until(lambda: sandbox.status()["alive"] == 2, 120)
         pids = [own_engine.pid_of(one.name) for one in own_engine.engine.containers(POOL_LABEL)]
         assert sandbox.run(DOUBLE, [Input(b"21")])[0].stdout == b"42\n"
         own_engine.signal(signal.SIGSTOP)
@@ -209,7 +211,7 @@ def test_an_engine_that_hangs_holds_up_nobody_who_has_a_warm_container(own_engin
                 sandbox.run(DOUBLE, [Input(b"21")])
         finally:
             own_engine.signal(signal.SIGCONT)
-        until(lambda: sandbox.status()["alive"] == 2, 60)
+        until(lambda: sandbox.status()["alive"] == 2, 180)
         assert sandbox.run(DOUBLE, [Input(b"21")])[0].stdout == b"42\n"
 
 
@@ -237,7 +239,7 @@ def test_when_keeper_and_parent_are_killed_containers_end_by_themselves_and_gc_f
         assert len(engine.containers(label)) == 1
         os.kill(int(keeper), signal.SIGKILL)
         parent.kill()
-    assert until(lambda: not engine.containers(label), 60) < 60
+    until(lambda: not engine.containers(label), 180)
     assert folder in rubbish.folders()
     rubbish.remove(engine, rubbish.Rubbish(folders=(folder,)))
     assert not folder.exists()
