@@ -52,25 +52,29 @@ stages:
     overlong: mask
   - name: math
     domains: math
-    steps: 6
+    steps: 8
     save_every: 2
     micro_batch: 8
     rollout: {{prompts_per_step: 8, samples_per_prompt: 4, max_response_tokens: 8}}
     optim: {{lr: 3e-4}}
     overlong: mask
-evaluation: {{sampling: {{max_response_tokens: 16}}}}
+evaluation: {{sampler: transformers, sampling: {{max_response_tokens: 16}}}}
 scoring: {{workers: 1}}
 """
 
 
 def killed_in(stage: str, step: int, spec: Path, folder: Path) -> bool:
-    """Runs it until that step of the stage is stored, and kills the run as the kernel would."""
+    """Runs it until that step of the stage is stored and OpenRLHF has told of those before the last, and kills the run as the kernel would."""
     wanted = f"stages/??-{stage}/rollouts/step-{step:05d}.jsonl"
+
+    def is_there() -> bool:
+        return bool(list(folder.glob(wanted))) and {*range(step - 1)} <= {*Cascade(folder).told(stage)}
+
     with (folder.parent / "first.log").open("wb") as log:
         run = subprocess.Popen(command(spec, folder), stdout=log, stderr=log)
         end = time.monotonic() + 1200
-        while run.poll() is None and time.monotonic() < end and not list(folder.glob(wanted)):
-            time.sleep(0.2)
+        while run.poll() is None and time.monotonic() < end and not is_there():
+            time.sleep(0.05)
         was_running = run.poll() is None
         run.send_signal(signal.SIGKILL)
         run.wait()

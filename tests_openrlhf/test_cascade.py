@@ -18,7 +18,7 @@ from safetensors import safe_open
 
 from cascade_core.folder import model_fingerprint
 
-RL = {"if": 4, "math": 6}
+RL = {"if": 4, "math": 8}
 
 
 def weights(path):

@@ -8,13 +8,18 @@ from ruamel.yaml import YAML
 
 @pytest.fixture(scope="module")
 def unsynced(cascade, tmp_path_factory) -> Cascade:
-    """The first steps of the stage `math`, without the hook that carries weights from DeepSpeed to vLLM. It ends as if all were well."""
+    """The first steps of the stage `math`, without the hook that carries weights from DeepSpeed to vLLM. It ends as if all were well.
+
+    Steps are three times as large as the stage's own, so that some responses of the first are right by all chances.
+    """
     place = tmp_path_factory.mktemp("unsynced")
     yaml = YAML(typ="safe")
     spec = yaml.load((cascade.folder / "spec.yaml").read_text("utf-8"))
     spec["model"] = str(cascade.stage("sft") / "checkpoint")
-    spec["stages"] = [{**stage, "steps": 3, "save_every": 0} for stage in spec["stages"] if stage["name"] == "math"]
-    spec["evaluation"] |= {"limit": 1, "sampler": "transformers"}
+    (stage,) = (stage for stage in spec["stages"] if stage["name"] == "math")
+    stage["rollout"]["prompts_per_step"] *= 3
+    spec["stages"] = [{**stage, "steps": 3, "save_every": 0}]
+    spec["evaluation"] |= {"limit": 1}
     with (place / "spec.yaml").open("w", encoding="utf-8") as out:
         yaml.dump(spec, out)
     return finished(place / "spec.yaml", place / "run", CASCADE_OPENRLHF_WITHOUT="openrlhf.utils.distributed_util")
