@@ -44,7 +44,7 @@ test-fast: .venv/installed  ## the tests that take seconds
 	$(BIN)/python -m pytest -q -m "not slow and not drill"
 
 drills: .venv/installed  ## slow faults and public data: a cascade killed ten times, every label and loader there is
-	$(BIN)/python -m pytest -q drills
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile drills
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m drill
 
 bench-scoring: .venv/installed  ## judging beside bare calls, with inputs that hang, a million rows
