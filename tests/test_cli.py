@@ -438,4 +438,4 @@ def test_ctrl_c_ends_with_status_130_and_one_line(publish) -> None:
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=60)
     assert (child.returncode, out, err) == (130, "", "cascade: interrupted\n")
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 40  # it would sleep for 60

@@ -169,7 +169,7 @@ def test_refusals_of_one_task_or_after_a_response_end_nothing(run, server):
 
 
 def test_no_more_requests_run_at_once_than_allowed(run, server):
-    assert run([f"slow 0.05|{number}" for number in range(12)], "--concurrency", "3").exit_code == 0
+    assert run([f"slow 0.3|{number}" for number in range(12)], "--concurrency", "3").exit_code == 0
     assert 1 < server.most_at_once() <= 3
 
 
@@ -289,11 +289,13 @@ def wait_for(condition, child):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_command_goes_on_and_asks_nothing_twice_that_came(site, server, tmp_path, number):
-    prompts = [f"slow 0.05|{number}{index}" for index in range(60)]
+    # The first try of four of them hangs until long after the signal.
+    prompts = [f"{'hang' if index in range(20, 24) else ''}|{number}{index}" for index in range(60)]
     path = tmp_path / "out/completions/script/test.jsonl"
     child = subprocess.Popen(
         command(server, tmp_path, prompts), env=environment(site), stderr=subprocess.PIPE, text=True
     )
+    wait_for(lambda: sum("hang" in str(one["asked"]["messages"]) for one in server.requests()) == 4, child)
     wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 8, child)
     child.send_signal(number)
     _, told = child.communicate(timeout=60)

@@ -168,7 +168,7 @@ def test_nothing_is_left_of_a_command_that_is_stopped(number: int, status: int, 
         wait_until(lambda: len(children(running.pid)) >= 3)  # the guard and two that judge
         started = [*children(running.pid), *pids(log)]
         running.send_signal(number)
-        assert running.wait(30) == status
+        assert running.wait(60) == status
         wait_until(lambda: not any(map(is_running, started)))
     finally:
         running.kill()

@@ -311,7 +311,9 @@ def test_the_bar_counts_on_a_terminal(paths, monkeypatch, capfd):
 
 def test_a_killed_command_goes_on_to_the_same_file(tmp_path):
     path, out, script = tmp_path / "rows.jsonl", tmp_path / "out.jsonl", tmp_path / "script.py"
-    path.write_text("".join(dump(row(str(i), "sleep 0.01" if i % 2 else "wrong")) + "\n" for i in range(120)))
+    late, may = f"until {tmp_path / 'may-end'}", tmp_path / "may-end"
+    responses = [("right" if i < 100 else late) if i % 2 else "wrong" for i in range(120)]
+    path.write_text("".join(dump(row(str(i), response)) + "\n" for i, response in enumerate(responses)))
     script.write_text(
         textwrap.dedent(
             f"""
@@ -336,6 +338,7 @@ def test_a_killed_command_goes_on_to_the_same_file(tmp_path):
     killed.wait()
     before = out.read_bytes()
     assert before.count(b"\n") < 120
+    may.touch()
     assert subprocess.run(command, env=environment, timeout=60).returncode == 0
     whole = before[: before.rindex(b"\n") + 1]
     assert out.read_bytes().startswith(whole)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
@@ -79,13 +79,19 @@ def test_a_kept_error_is_the_requests_answer_too(shared, log):
 
 
 def test_requests_in_flight_are_joined_also_after_their_client_has_gone(shared, log):
-    body = json.dumps({"rows": [row("sleep 0.6", "joined", request_id="joined")]}).encode()
-    with pytest.raises(httpx2.TimeoutException):
-        httpx2.post(f"{shared.url}/score", content=body, timeout=0.2)
+    may = log.with_name("may-end")
+    body = json.dumps({"rows": [row(f"until {may}", "joined", request_id="joined")]}).encode()
+    head = f"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", int(shared.url.rpartition(":")[2]))) as channel:
+        channel.sendall(head.encode() + body)
+        wait_until(lambda: executions(log, "joined") == 1)
     before = shared.number("cascade_joined_total", domain="faulty")
-    assert shared.post("/score", content=body)[1]["scores"][0]["value"] == 1.0
+    with ThreadPoolExecutor() as pool:
+        again = pool.submit(shared.post, "/score", content=body)
+        wait_until(lambda: shared.number("cascade_joined_total", domain="faulty") == before + 1)
+        may.touch()
+        assert again.result()[1]["scores"][0]["value"] == 1.0
     assert executions(log, "joined") == 1
-    assert shared.number("cascade_joined_total", domain="faulty") == before + 1
 
 
 def test_equal_rows_without_an_id_share_a_verdict_while_it_runs_and_not_afterwards(shared, log):
@@ -220,13 +226,15 @@ def test_a_web_page_and_a_strange_host_name_are_refused(shared):
     assert shared.post("/score", good, Host="localhost:5000")[0] == 200
 
 
-def test_a_domain_and_task_that_hang_are_named(shared):
-    asked = threading.Thread(target=shared.post, args=("/score", {"rows": [row("sleep 1.2", "the-slow-one")]}))
+def test_a_domain_and_task_that_hang_are_named(shared, tmp_path):
+    may = tmp_path / "may-end"
+    asked = threading.Thread(target=shared.post, args=("/score", {"rows": [row(f"until {may}", "the-slow-one")]}))
     asked.start()
-    wait_until(lambda: any("the-slow-one" in line for line in shared.said), 10)
+    wait_until(lambda: any("the-slow-one" in line for line in shared.said))
     slow = shared.get("/slow")[1]["slow"]
     assert [(one["domain"], one["task"]) for one in slow] == [("faulty", "the-slow-one")]
     assert shared.get("/health")[1]["slow"] == 1
+    may.touch()
     asked.join()
     assert "domain 'faulty', task 'the-slow-one': no verdict after" in "\n".join(shared.said)
 
@@ -277,15 +285,15 @@ def test_many_who_wait_need_no_thread_each(shared):
     assert [one.json()["scores"][0]["value"] for one in answers] == [1.0] * 150
 
 
-def test_more_than_may_wait_is_refused_and_told_when_to_come_again(log):
+def test_more_than_may_wait_is_refused_and_told_when_to_come_again(log, tmp_path):
+    rows = [row(f"until {tmp_path / 'may-end'}", str(n)) for n in range(4)]
     with served(limits=Limits(most_rows=4), log=log) as small:
-        asked = threading.Thread(
-            target=small.post, args=("/score", {"rows": [row("sleep 1", str(n)) for n in range(4)]})
-        )
+        asked = threading.Thread(target=small.post, args=("/score", {"rows": rows}))
         asked.start()
-        wait_until(lambda: small.get("/health")[1]["waiting"] == 4, 10)
+        wait_until(lambda: small.get("/health")[1]["waiting"] == 4)
         found = small.client.post("/score", json={"rows": [row("right", "late")]})
         assert (found.status_code, found.headers["retry-after"]) == (503, "1")
+        (tmp_path / "may-end").touch()
         asked.join()
         assert small.post("/score", {"rows": [row("right", "late")]})[0] == 200
         assert executions(log, "late") == 1
@@ -293,13 +301,16 @@ def test_more_than_may_wait_is_refused_and_told_when_to_come_again(log):
 
 
 def test_kept_answers_are_bounded_by_number_and_age(log):
-    with served(limits=Limits(kept=2, kept_seconds=0.5), log=log) as small:
+    now = [0.0]
+    with served(limits=Limits(kept=2, kept_seconds=5.0), log=log) as small:
+        small.service.inflight.clock = lambda: now[0]
         for n in range(5):
             small.post("/score", {"rows": [row("right", f"bounded-{n}", request_id=str(n))]})
         assert small.number("cascade_kept") == 2
-        time.sleep(0.6)
-        small.post("/score", {"rows": [row("right", "bounded-4", request_id="4")]})
-        assert executions(log, "bounded-4") == 2
+        for passed, times in ((4.0, 1), (6.0, 2)):
+            now[0] = passed
+            small.post("/score", {"rows": [row("right", "bounded-4", request_id="4")]})
+            assert executions(log, "bounded-4") == times
         assert small.number("cascade_kept") == 1
 
 
@@ -326,7 +337,7 @@ def test_a_scorer_that_was_closed_is_no_verdict(log):
             target=lambda: asked.append(ending.post("/score", {"rows": [row("hang", request_id="h")]}))
         )
         thread.start()
-        wait_until(lambda: ending.get("/health")[1]["waiting"] == 1, 10)
+        wait_until(lambda: ending.get("/health")[1]["waiting"] == 1)
         ending.service.scorer.close()
         thread.join()
         assert asked[0][0] == 503

@@ -11,7 +11,7 @@ from cascade_core.serve.app import Limits
 
 @pytest.fixture(scope="module")
 def shared():
-    with served(limits=Limits(batch_seconds=1.0)) as found:
+    with served() as found:
         yield found
 
 
@@ -30,7 +30,7 @@ def together(shared, *requests):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     return found
 
 
@@ -91,9 +91,10 @@ def test_groups_of_a_batch_wait_for_each_other_and_share_its_statistics(shared):
     assert shared.post("/rewards", second) == told[1]  # sent again it is the same one
 
 
-def test_a_batch_that_stays_incomplete_is_given_up(shared):
+def test_a_batch_that_stays_incomplete_is_given_up():
     data = group("right", "wrong", group="a", batch={"id": "b2", "groups": 3})
-    status, told = shared.post("/rewards", data)
+    with served(limits=Limits(batch_seconds=0.5)) as hasty:
+        status, told = hasty.post("/rewards", data)
     assert status == 504 and "1 of 3 groups" in told["error"]
 
 

@@ -3,6 +3,7 @@
 import signal
 import socket
 import threading
+import time
 
 import httpx2
 import pytest
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from cascade_core.cli.app import app
 from cascade_core.rows import write
 
-ROW = {"domain": "faulty", "id": "t", "prompt": "p", "response": "sleep 1.5", "request_id": "r"}
+ROW = {"domain": "faulty", "id": "t", "prompt": "p", "response": "right", "request_id": "r"}
 
 
 def serve(*more):
@@ -22,17 +23,20 @@ def serve(*more):
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
-def test_a_signal_drains_and_the_next_service_goes_on(number):
-    program, told = serve(), []
-    asked = threading.Thread(target=lambda: told.append(program.served.post("/score", {"rows": [ROW]})))
+def test_a_signal_drains_and_the_next_service_goes_on(number, tmp_path):
+    program, told, may = serve(), [], tmp_path / "may-end"
+    rows = [{**ROW, "response": f"until {may}"}]
+    asked = threading.Thread(target=lambda: told.append(program.served.post("/score", {"rows": rows})))
     asked.start()
     wait_until(lambda: httpx2.get(f"{program.served.url}/health").json()["waiting"] == 1)
     program.process.send_signal(getattr(signal, number))
-    asked.join(30)
+    time.sleep(0.5)
+    may.touch()
+    asked.join(60)
     assert told[0][1]["scores"][0]["value"] == 1.0
     assert program.end() == 0
     again = serve()
-    assert again.served.post("/score", {"rows": [{**ROW, "response": "right"}]})[0] == 200
+    assert again.served.post("/score", {"rows": [ROW]})[0] == 200
     again.process.terminate()
     assert again.end() == 0
 

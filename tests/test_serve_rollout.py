@@ -181,7 +181,7 @@ def test_a_sample_that_its_engine_gives_up_is_masked_and_counted_and_holds_nobod
 
 
 def test_a_step_of_which_nothing_comes_any_more_is_completed_without_what_is_missing(tmp_path):
-    with served(rollouts=rollouts(tmp_path, patience=0.6)) as service:
+    with served(rollouts=rollouts(tmp_path, patience=2.0)) as service:
         names = draw(service, 0, [0])
         status, told = sample(service, names[0], 1)
         assert (status, told["masked"]) == (200, "")

@@ -216,9 +216,9 @@ def test_a_tracker_that_hangs_holds_up_no_event_and_is_killed_in_the_end(fault: 
         before = time.monotonic()
         events.emit("step", "01-one", 0)
         tracking.tell()
-        assert time.monotonic() - before < 2
+        assert time.monotonic() - before < 30  # it would hang for a minute
         before = time.monotonic()
-    assert time.monotonic() - before < 20
+    assert time.monotonic() - before < 40
     assert len(said) == 1 and told in said[0]
 
 

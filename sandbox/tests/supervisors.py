@@ -34,7 +34,7 @@ COMPILED = {
 _FEWER_SECONDS = """
 import importlib, sys, types
 package = types.ModuleType("inside"); package.__path__ = [sys.argv.pop(1)]; sys.modules["inside"] = package
-door = importlib.import_module("inside.door"); door.ABANDONED_SECONDS = 1.0; door.WAIT_SECONDS = 1.0
+door = importlib.import_module("inside.door"); door.ABANDONED_SECONDS = 3.0; door.WAIT_SECONDS = 2.0
 sys.exit(importlib.import_module("inside.server").main(sys.argv[1:]))
 """
 

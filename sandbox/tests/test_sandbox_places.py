@@ -2,12 +2,31 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 
 import pytest
+from cascade_sandbox import places as line
 from cascade_sandbox.errors import SandboxError
 from cascade_sandbox.places import Places, Warm
 from hypothesis import given
 from hypothesis import strategies as st
+
+
+class Clock:
+    """A clock that goes on by hand."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The one that places look at."""
+    made = Clock()
+    monkeypatch.setattr(line, "time", SimpleNamespace(monotonic=made.monotonic))
+    return made
 
 
 def within(body: Callable[[], Awaitable[None]]) -> None:
@@ -58,29 +77,30 @@ def test_a_container_that_is_over_is_handed_to_nobody() -> None:
     within(body)
 
 
-def test_waiting_ends_with_the_reason_when_no_container_lives_for_too_long() -> None:
+def test_waiting_ends_with_the_reason_when_no_container_lives_for_too_long(clock: Clock) -> None:
     async def body() -> None:
-        places = Places(patience=0.05)
+        places = Places(patience=5)
         places.trouble = "the engine is down"
         waiter = places.lease()
+        clock.now += 4.9
         places.look()
         assert not waiter.done()
-        await asyncio.sleep(0.1)
+        clock.now += 0.2
         places.look()
-        with pytest.raises(SandboxError, match="alive for 0 seconds: the engine is down"):
+        with pytest.raises(SandboxError, match="alive for 5 seconds: the engine is down"):
             await waiter
 
     within(body)
 
 
-def test_while_a_container_lives_waiting_has_no_limit() -> None:
+def test_while_a_container_lives_waiting_has_no_limit(clock: Clock) -> None:
     async def body() -> None:
-        places = Places(patience=0.01)
+        places = Places(patience=5)
         warm = Warm("s")
         places.add(warm)
         assert await places.lease() is warm
         waiter = places.lease()
-        await asyncio.sleep(0.05)
+        clock.now += 1000
         places.look()
         assert not waiter.done()
         places.give(warm)
@@ -89,19 +109,20 @@ def test_while_a_container_lives_waiting_has_no_limit() -> None:
     within(body)
 
 
-def test_the_patience_begins_anew_when_the_last_container_dies() -> None:
+def test_the_patience_begins_anew_when_the_last_container_dies(clock: Clock) -> None:
     async def body() -> None:
-        places = Places(patience=0.2)
+        places = Places(patience=5)
         warm = Warm("s")
         places.add(warm)
         await places.lease()
         waiter = places.lease()
-        await asyncio.sleep(0.25)
+        clock.now += 6
         warm.end("gone")
         places.drop(warm, "gone")
+        clock.now += 4.9
         places.look()
         assert not waiter.done()
-        await asyncio.sleep(0.25)
+        clock.now += 0.2
         places.look()
         assert isinstance(waiter.exception(), SandboxError)
 

@@ -91,7 +91,7 @@ if USERS:
         assert _said(client, "echo ok") == "ok\n"
 
     def test_daemons_of_a_run_that_was_killed_are_gone(place: Supervisor, client: socket.socket) -> None:
-        said = _said(client, "setsid sh -c 'trap \"\" TERM; sleep 1000' & echo $!; sleep 1000", wall_seconds=0.5)
+        said = _said(client, "setsid sh -c 'trap \"\" TERM; sleep 1000' & echo $!; sleep 1000", wall_seconds=1.5)
         with pytest.raises(ProcessLookupError):
             os.kill(int(said), 0)
         assert len(place.leftovers()) == 1
@@ -121,7 +121,7 @@ if USERS:
         with supervisor("users", impatient=True) as place, place.connect("k"), place.connect() as client:
             assert place.keeper is not None
             place.keeper.close()
-            assert _said(client, "sleep 2; echo there") == "there\n"
+            assert _said(client, "sleep 4; echo there") == "there\n"
 
     def test_what_an_earlier_supervisor_left_is_removed() -> None:
         with supervisor("users", left_over="old/deep/file") as place:

@@ -131,8 +131,8 @@ def test_a_refusal_is_an_error_at_once() -> None:
 def test_a_server_that_hangs_is_an_error_within_the_time_that_it_has() -> None:
     began = time.monotonic()
     with pytest.raises(RewardModelError, match=r"no answer in 2 tries: no whole answer in 0\.2 s"):
-        told(lambda *_: 0.6, tries=2, timeout_seconds=0.2)
-    assert time.monotonic() - began < 5
+        told(lambda *_: 90.0, tries=2, timeout_seconds=0.2)
+    assert time.monotonic() - began < 60
 
 
 def test_an_address_where_nobody_is_is_an_error() -> None:
@@ -163,10 +163,10 @@ def test_a_server_that_dies_in_mid_batch_and_comes_back_gives_every_item_one_ver
         asking = RewardClient(first.address, tries=12, pause_seconds=0.05, concurrency=2)
         thread = threading.Thread(target=lambda: found.extend(asking.scores(items)))
         thread.start()
-        assert died.wait(10)
+        assert died.wait(60)
     time.sleep(0.2)
     with serving(numbers, port):
-        thread.join(20)
+        thread.join(60)
     asking.close()
     assert found == [Scored(float(number)) for number in range(1_000)]
 

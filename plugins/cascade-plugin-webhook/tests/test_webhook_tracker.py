@@ -99,7 +99,7 @@ def test_a_receiver_that_is_gone_is_given_up_in_time(tmp_path: Path) -> None:
         begin = time.monotonic()
         with pytest.raises(NotDelivered, match="no answer .*tried for 1 s") as error:
             tracker.events(EVENTS)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 40  # without the option it would go on for 300
     assert "s3cret" not in str(error.value)
 
 

@@ -54,11 +54,9 @@ def settle(in_container: bool) -> None:
     for name in os.listdir("/proc/self/fd"):
         if os.path.exists(f"/proc/self/fd/{name}"):  # the one that listed the folder is closed by now
             os.set_inheritable(int(name), int(name) <= 2)
-    for number in (
-        signal.SIGPIPE,
-        signal.SIGXFSZ,
-    ):  # Python ignores them, which programs would inherit: exec resets handlers
-        signal.signal(number, lambda *_: None)
+    for number in signal.valid_signals():  # Python ignores two of them, `nohup` one, and programs would inherit that
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)  # which exec resets
     for kind, value in COMMON_LIMITS:
         _lower(kind, value)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)

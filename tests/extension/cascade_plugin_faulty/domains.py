@@ -117,7 +117,7 @@ ACTIONS: dict[str, Callable[[], Any]] = {
 
 @dataclass
 class Faulty(Domain):
-    """`right`, `wrong`, `sleep S`, `burn S`, `once ACTION` (only at the first try), or one of `ACTIONS`.
+    """`right`, `wrong`, `sleep S`, `until FILE` (waits for it), `burn S`, `once ACTION` (only at the first try), or one of `ACTIONS`.
 
     Args:
         log: a file to which every call appends one line: process id, event, task id.
@@ -149,13 +149,16 @@ class Faulty(Domain):
         word, _, rest = text.partition(" ")
         if word == "sleep":
             time.sleep(float(rest))
+        elif word == "until":
+            while not Path(rest).exists():
+                time.sleep(0.01)
         elif word == "burn":
             end = time.process_time() + float(rest)
             while time.process_time() < end:
                 pass
         elif word in ACTIONS:
             return ACTIONS[word]()
-        return Score(float(word in ("right", "sleep", "burn")))
+        return Score(float(word in ("right", "sleep", "until", "burn")))
 
     def _seen(self, key: str) -> bool:
         lines = Path(self.log).read_text().splitlines()
