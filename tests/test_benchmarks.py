@@ -62,8 +62,8 @@ def test_the_benchmark_of_judging_on_ray_tells_its_ratios():
 @pytest.mark.drill
 def test_the_benchmark_of_a_training_step_tells_its_ratios():
     found = told("trl_overhead.py", "--rounds", "1", "--steps", "1,2", "--prompts", "1")
-    assert [name for name in ("rl_to_trl", "rl_to_bare_loop", "sft_to_bare_loop") if name not in found] == []
-    assert found["rl_trl_seconds"] != found["rl_seconds"]
+    # One round of one step says nothing about how long they take, not even that two times differ.
+    assert {"rl_trl_seconds", "rl_seconds", "rl_to_trl", "rl_to_bare_loop", "sft_to_bare_loop"} <= found.keys()
 
 
 @pytest.mark.drill
