@@ -1,4 +1,4 @@
-"""The base of all settings: strict and frozen. What a spec may say is `settings.py`'s; this module knows no setting."""
+"""The base of all settings: strict and frozen. What a spec may say is `settings/`'s; this module knows no setting."""
 
 from __future__ import annotations
 
