@@ -19,8 +19,9 @@ from cascade_core.domain import Domain, DomainRef, Score, Task
 from cascade_core.errors import CascadeError, PluginBroken, UsageError
 from cascade_core.hostile import ALL_LABELS, HOSTILE, MEGABYTE, WORTHLESS, all_labels
 from cascade_core.rows import Row, task_row
-from cascade_core.scoring import Look, Scorer
+from cascade_core.scoring import Scorer
 from cascade_core.settings import Scoring
+from cascade_core.verdict import Look
 from cascade_core.worker import told
 
 _LARGE_TASKS = 4  # tasks that an answer of a megabyte is tried on

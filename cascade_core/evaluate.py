@@ -23,9 +23,10 @@ from cascade_core.errors import CascadeError, PluginBroken, SpecError, TooManyFa
 from cascade_core.estimates import counts, paired
 from cascade_core.pairs import PairExam
 from cascade_core.prompts import prompt_key
+from cascade_core.request import Handed
 from cascade_core.rows import Row, score_json, task_row
 from cascade_core.sampling import Sample
-from cascade_core.scoring import Handed, Scorer
+from cascade_core.scoring import Scorer
 from cascade_core.settings import Evaluation, Sampling
 
 MODES = ("", "think", "no_think")

@@ -28,8 +28,9 @@ from cascade_core.correlation import within
 from cascade_core.domain import SURFACE, Score
 from cascade_core.errors import ContractError, TooManyFailures
 from cascade_core.opinion import Opinion, settle
+from cascade_core.request import Handed
 from cascade_core.rows import Row, read, score_json, write
-from cascade_core.scoring import Handed, Scorer
+from cascade_core.scoring import Scorer
 from cascade_core.settings import Soft, Stage
 
 _WINDOW = 500  # samples of a domain over which its failures are counted, at least

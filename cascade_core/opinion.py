@@ -14,7 +14,8 @@ from cascade_core.advantages import LARGEST_REWARD
 from cascade_core.domain import BatchStats, Score
 from cascade_core.errors import ScoringError
 from cascade_core.rows import score_json
-from cascade_core.scoring import Scorer, Verdict
+from cascade_core.scoring import Scorer
+from cascade_core.verdict import Verdict
 
 
 @dataclass

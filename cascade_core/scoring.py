@@ -1,8 +1,8 @@
 """Responses to verdicts, in processes that are killed at their limits; never raises for a sample.
 
-`Scorer` turns rows into requests, hands them to a `pool.Pool`, and turns what comes back into `Score`s in the rows' order.
-There is one pool for domains that compute and one for domains that wait for something else (lane `io`), so that neither's rows
-stand behind the other's.
+`Scorer` makes requests of rows (`request.py`), hands them to a `pool.Pool`, and gives back what the answers say (`verdict.py`),
+in the rows' order. There is one pool for domains that compute and one for domains that wait for something else (lane `io`),
+so that neither's rows stand behind the other's.
 Whatever goes wrong with one sample is the `error` of its score: a broken task, a verifier that raises, a lost process.
 Only CPU time or memory used up by judging the response is a verdict of its own, value 0 with a note that begins with
 `limit`. Advantages, files and error rates are `judge.py`'s; HTTP is not here.
@@ -16,60 +16,28 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from cascade_core import request
 from cascade_core.domain import BatchStats, DomainRef, Score
 from cascade_core.errors import ScoringError
 from cascade_core.pool import Pool
-from cascade_core.rows import Row, json_score
+from cascade_core.request import Handed
+from cascade_core.rows import Row
 from cascade_core.seat import Answer, Job
 from cascade_core.settings import OnRay, Scoring
+from cascade_core.verdict import Look, Verdict, replied, score_of
 
 if TYPE_CHECKING:
     from cascade_core.fleet.fleet import Fleet
 
-_JUDGED = ("id", "prompt", "answer", "mode", "source", "meta", "response", "prefill", "truncated", "turns")
-"""The fields that a verdict may depend on. Rows that agree in them are one sample."""
-
-
+T = TypeVar("T")
 _BATCH = 128
-
-Handed = dict[bytes, Job]
-"""Samples that were handed over one by one, to be picked up by `Scorer.verdicts`; whoever makes one keeps it, empty at first."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A score, and what it took in seconds of the clock: in the queue (a try that failed counts there), and to be judged.
-
-    `ended` is a reading of the monotonic clock.
-    """
-
-    score: Score
-    queue_seconds: float
-    run_seconds: float
-    ended: float
-
-
-@dataclass(frozen=True)
-class Look:
-    """One verdict with what it cost: seconds of the clock and of CPU time, bytes that its process held afterwards.
-
-    `explanation` is the domain's own, `trouble` why there is none. Without a verdict of the domain (a limit, a failure) nothing
-    was measured: the numbers are `None`.
-    """
-
-    score: Score
-    wall_seconds: float | None = None
-    cpu_seconds: float | None = None
-    held_bytes: int | None = None
-    explanation: Mapping[str, Any] | None = None
-    trouble: str = ""
 
 
 class Scorer:
@@ -159,7 +127,7 @@ class Scorer:
             ScoringError: the scorer is closed.
         """
         ahead: Handed = {}
-        job = _request(row, self.domains, ahead)
+        job = request.sample(row, self.domains, ahead)
         if isinstance(job, Job) and handed.setdefault(job.body, job) is job:
             self._submit([job])
 
@@ -174,10 +142,10 @@ class Scorer:
         try:
             for start in range(0, len(rows), _BATCH):  # the first are judged while the last are still being prepared
                 before = len(known)
-                found += [_request(row, self.domains, known) for row in rows[start : start + _BATCH]]
+                found += [request.sample(row, self.domains, known) for row in rows[start : start + _BATCH]]
                 self._submit(list(islice(known.values(), before, None)))
             wait([job.future for job in found if isinstance(job, Job)])  # once, not once for each
-            return [_timed(one) for one in found]
+            return [Verdict.of(one) for one in found]
         finally:
             for job in known.values():
                 job.future.cancel()  # of no effect but when interrupted
@@ -203,7 +171,7 @@ class Scorer:
                         ahead.append(self._send(row, known))
                 if ahead:
                     row, verdict, key = ahead.popleft()
-                    score = _verdict(verdict)
+                    score = verdict if isinstance(verdict, Score) else score_of(verdict.future.result())
                     if not any(other is verdict for _, other, _ in ahead):
                         known.pop(key, None)
                     yield row, score
@@ -216,7 +184,7 @@ class Scorer:
 
     def _send(self, row: Mapping[str, Any], known: Handed) -> tuple[Row, Score | Job, bytes]:
         before = len(known)
-        verdict = _request(row, self.domains, known)
+        verdict = request.sample(row, self.domains, known)
         if isinstance(verdict, Job) and len(known) > before:
             self._submit([verdict])
         return dict(row), verdict, verdict.body if isinstance(verdict, Job) else b""
@@ -227,15 +195,13 @@ class Scorer:
         Raises:
             ScoringError: the scorer is closed.
         """
-        promise: Future[Score] = Future()
-        promise.set_running_or_notify_cancel()
-        verdict = _request(row, self.domains, {})
+        verdict = request.sample(row, self.domains, {})
         if isinstance(verdict, Score):
-            promise.set_result(verdict)
-            return promise
-        verdict.future.add_done_callback(lambda future: _keep(promise, future))
+            known: Future[Score] = Future()
+            known.set_result(verdict)
+            return known
         self._submit([verdict])
-        return promise
+        return _promise(verdict, score_of)
 
     def look(self, rows: Sequence[Mapping[str, Any]], *, explain: bool = False) -> list[Look]:
         """Judges rows one after another, each anew, and says what each verdict cost; `explain` asks for the domain's reasons.
@@ -247,10 +213,10 @@ class Scorer:
         """
         looks = []
         for row in rows:
-            job = _request(row, self.domains, {}, explain=explain)
+            job = request.sample(row, self.domains, {}, explain=explain)
             if isinstance(job, Job):
                 self._submit([job])
-                looks.append(_look(job.future.result()))
+                looks.append(Look.of(job.future.result()))
             else:
                 looks.append(Look(job))
         return looks
@@ -263,11 +229,8 @@ class Scorer:
         Raises:
             ScoringError: the scorer is closed, or knows no such domain.
         """
-        promise: Future[str | None] = Future()
-        promise.set_running_or_notify_cancel()
         job = self._conversed(str(row.get("domain")), {"row": dict(row), "turns": [dict(turn) for turn in turns]})
-        job.future.add_done_callback(lambda future: _keep_reply(job.domain, promise, future))
-        return promise
+        return _promise(job, partial(replied, job.domain))
 
     def most_turns(self, domain: str) -> int:
         """Turns of the model that a conversation of the domain may have; 0 where it holds none.
@@ -275,12 +238,12 @@ class Scorer:
         Raises:
             ScoringError: the domain cannot be opened, or says nothing sensible.
         """
-        return int(_replied(domain, self._conversed(domain, {}).future.result()))
+        return int(replied(domain, self._conversed(domain, {}).future.result()))
 
-    def _conversed(self, domain: str, request: Mapping[str, Any]) -> Job:
+    def _conversed(self, domain: str, more: Mapping[str, Any]) -> Job:
         if domain not in self.domains:
-            raise ScoringError(_unknown(domain, self.domains))
-        job = Job(domain, b"c", json.dumps({"domain": domain, **request}).encode())
+            raise ScoringError(request.unknown(domain, self.domains))
+        job = request.conversation(domain, more)
         self._submit([job])
         return job
 
@@ -304,8 +267,8 @@ class Scorer:
     ) -> list[list[float] | ScoringError]:
         """`rewards` of many groups, side by side; what would be raised for a group stands in its place."""
         if domain not in self.domains:
-            return [ScoringError(_unknown(domain, self.domains)) for _ in groups]
-        jobs = [Job(domain, b"r", _group_body(domain, group, batch)) for group in groups]
+            return [ScoringError(request.unknown(domain, self.domains)) for _ in groups]
+        jobs = [request.group(domain, group, batch) for group in groups]
         self._submit(jobs)
         answers = [job.future.result() for job in jobs]
         return [
@@ -316,77 +279,19 @@ class Scorer:
         ]
 
 
-def _keep(promise: Future[Score], future: Future[Answer]) -> None:
-    try:
-        promise.set_result(_score(future.result()))
-    except ScoringError as cause:
-        promise.set_exception(cause)
+def _promise(job: Job, read: Callable[[Answer], T]) -> Future[T]:
+    """What `read` makes of the job's answer, once it is there. It cannot be cancelled."""
+    promise: Future[T] = Future()
+    promise.set_running_or_notify_cancel()
 
+    def keep(answered: Future[Answer]) -> None:
+        try:
+            promise.set_result(read(answered.result()))
+        except ScoringError as cause:
+            promise.set_exception(cause)
 
-def _keep_reply(domain: str, promise: Future[str | None], future: Future[Answer]) -> None:
-    try:
-        promise.set_result(_replied(domain, future.result()))
-    except ScoringError as cause:
-        promise.set_exception(cause)
-
-
-def _replied(domain: str, answer: Answer) -> Any:
-    if answer.limit or answer.error:
-        raise ScoringError(f"{domain}: a turn of a conversation: {answer.limit or answer.error}")
-    return json.loads(answer.body)
-
-
-def _verdict(verdict: Score | Job) -> Score:
-    return verdict if isinstance(verdict, Score) else _score(verdict.future.result())
-
-
-def _timed(verdict: Score | Job) -> Verdict:
-    if isinstance(verdict, Score):
-        return Verdict(verdict, 0.0, 0.0, 0.0)
-    answer = verdict.future.result()
-    begun = answer.begun or answer.ended
-    return Verdict(_score(answer), begun - verdict.queued, answer.ended - begun, answer.ended)
-
-
-def _score(answer: Answer) -> Score:
-    if answer.error:
-        return Score.failed(answer.error)
-    return Score(0.0, note=answer.limit) if answer.limit else json_score(json.loads(answer.body))
-
-
-def _look(answer: Answer) -> Look:
-    if answer.error or answer.limit:
-        return Look(_score(answer), trouble=answer.error or answer.limit)
-    found = json.loads(answer.body)
-    return Look(**{**found, "score": json_score(found["score"])})
-
-
-def _request(
-    row: Mapping[str, Any], domains: Mapping[str, DomainRef], known: Handed, explain: bool | None = None
-) -> Score | Job:
-    """The job that judges the row, the one already known where it is the same sample; a score where none can.
-
-    `explain` (either way) makes it a job of `look`.
-    """
-    domain = row.get("domain")
-    if not isinstance(domain, str) or domain not in domains:
-        return Score.failed(_unknown(domain, domains))
-    try:
-        fields = {name: row[name] for name in _JUDGED if name in row}
-        more = {} if explain is None else {"explain": explain}
-        body = json.dumps({"domain": domain, "row": fields, **more}).encode()
-    except (TypeError, ValueError, RecursionError) as cause:
-        return Score.failed(f"row {row.get('id')!r} is not JSON: {cause}")
-    return known.setdefault(body, Job(domain, b"s" if explain is None else b"x", body))
-
-
-def _group_body(domain: str, group: Sequence[Mapping[str, Any]], batch: BatchStats) -> bytes:
-    rows = [{name: row[name] for name in (*_JUDGED, "score") if name in row} for row in group]
-    return json.dumps({"domain": domain, "group": rows, "batch": asdict(batch)}).encode()
-
-
-def _unknown(domain: object, domains: Mapping[str, DomainRef]) -> str:
-    return f"no domain {domain!r} is scored here (allowed: {', '.join(sorted(domains)) or 'none'})"
+    job.future.add_done_callback(keep)
+    return promise
 
 
 def _cores() -> int:

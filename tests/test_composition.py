@@ -21,9 +21,9 @@ from cascade_core.plan import plan
 from cascade_core.plugins import Registry
 from cascade_core.report.curves import training
 from cascade_core.rule import Reward
-from cascade_core.scoring import Verdict
 from cascade_core.settings import Spec, Stage
 from cascade_core.spec import check, load
+from cascade_core.verdict import Verdict
 
 __all__ = ["publish"]
 

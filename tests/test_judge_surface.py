@@ -2,8 +2,8 @@
 
 from cascade_core.domain import Score
 from cascade_core.judge import Judge
-from cascade_core.scoring import Verdict
 from cascade_core.settings import Stage
+from cascade_core.verdict import Verdict
 
 
 class Scripted:

@@ -18,7 +18,8 @@ from cascade_core.domain import DomainRef
 from cascade_core.judge import Judge
 from cascade_core.plugins import registry
 from cascade_core.provision import choose, running
-from cascade_core.scoring import Handed, Scorer
+from cascade_core.request import Handed
+from cascade_core.scoring import Scorer
 from cascade_core.settings import Scoring, Stage
 from cascade_core.testing import examine
 

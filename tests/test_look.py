@@ -6,8 +6,9 @@ from strangers import publish
 
 from cascade_core.domain import DomainRef
 from cascade_core.plugins import registry
-from cascade_core.scoring import Look, Scorer
+from cascade_core.scoring import Scorer
 from cascade_core.settings import Scoring
+from cascade_core.verdict import Look
 
 __all__ = ["publish"]
 

@@ -13,7 +13,8 @@ from cascade_core.domain import Domain
 from cascade_core.rehearsal.checks import Looked
 from cascade_core.rehearsal.findings import DomainTried
 from cascade_core.rows import Row, row_task
-from cascade_core.scoring import Look, Scorer
+from cascade_core.scoring import Scorer
+from cascade_core.verdict import Look
 
 _CHUNK = 16
 _NO = "no"
