@@ -224,6 +224,10 @@ def test_the_mean_over_responses_needs_the_newer_version() -> None:
         ("0.11.2", "micro_train_batch_size", "calls it train.micro_batch_size"),
         ("0.11.2", "algo.advantage.is_correction_enable", "calls it algo.advantage.is_correction_level: token"),
         ("0.11.2", "algo.advantage.is_correction_type", "algo.advantage.is_correction_level and algo.advantage"),
+        ("0.11.2", "use_kl_loss", "calls it algo.kl.use_loss, which cannot be set"),
+        ("0.11.2", "async_train", "calls it train.async_enable"),
+        ("0.11.2", "temperature", "calls it rollout.temperature, which is decided by the stage"),
+        ("0.11.2", "lora_rank", "'ds.lora.rank' cannot be set"),
         ("0.11.1", "algo.advantage.is_correction_level", "calls it algo.advantage.is_correction_enable"),
         ("0.11.1", "algo.advantage.is_correction_mode", "calls it algo.advantage.is_correction_type"),
     ],
@@ -246,6 +250,12 @@ def test_an_unknown_flag_is_refused_with_the_nearest_name(version: str, flag: st
 def test_a_misspelt_flag_that_could_not_be_set_anyway_is_told_with_the_setting(kind: str, flag: str, told: str) -> None:
     found = refused(stage(kind, trainer_args={flag: 1}))
     assert told in found and "did you mean" not in found
+
+
+def test_flags_that_are_nested_as_a_mapping_are_told_their_whole_names() -> None:
+    assert "trainer_args.vllm is no flag" in refused(stage(trainer_args={"vllm": {"enforce_eager": True}}))
+    assert "did you mean 'vllm.enforce_eager'" in refused(stage(trainer_args={"vllm": {"enforce_eager": True}}))
+    assert "trainer_args.vllm is no flag" in refused(stage(trainer_args={"vllm": {}}))
 
 
 @pytest.mark.parametrize("kind", ["rl", "sft"])
@@ -311,7 +321,7 @@ def test_every_rule_is_about_a_flag_that_some_program_has(kind: str, version: st
     )
     assert set(rules.DECIDED[kind]) <= every
     assert set(rules._REFUSED_IN.get(kind, ())) <= set(recorded(kind, version).flags)
-    assert set(rules._REFUSED) <= every
+    assert set(rules._REFUSED) | set(rules._BOUNDS) <= every
     assert all(any(flag.startswith(head) for flag in every) for head in rules._FAMILIES)
 
 
@@ -328,6 +338,12 @@ def test_every_rule_is_about_a_flag_that_some_program_has(kind: str, version: st
         ("algo.advantage.is_correction_threshold", [], "a list of values, each a number"),
         ("algo.advantage.is_correction_level", "off", "nothing shows whether weights reach the engines"),
         ("ds.zero_stage", None, "a whole number, found None"),
+        ("ds.zero_stage", 7, "must be from 0 to 3, found 7"),
+        ("vllm.gpu_memory_utilization", 0, "must be from 0.01 to 1, found 0"),
+        ("vllm.gpu_memory_utilization", 60, "must be from 0.01 to 1, found 60"),
+        ("train.async_queue_size", 0, "must be at least 1, found 0"),
+        ("algo.advantage.is_correction_threshold", [0.5, 1.0, 2.0], "an upper bound, or of both bounds, found [0.5"),
+        ("train.partial_rollout_enable", True, "needs train.async_enable"),
     ],
 )
 def test_a_value_of_a_wrong_kind_is_refused(flag: str, value: Any, told: str) -> None:

@@ -131,17 +131,26 @@ _FAMILIES = {
     "ckpt.": _PATHS,
     "logger.": _RUN,
 }
-# Flags that sizes are computed from: at least 1.
-_COUNTS = (
-    "actor.num_nodes",
-    "actor.num_gpus_per_node",
-    "vllm.num_engines",
-    "vllm.tensor_parallel_size",
-    "ds.ring_attn_size",
-    "ds.tensor_parallel_size",
-    "rollout.micro_batch_size",
-    "data.max_len",
-)
+# Numbers that have bounds, of which OpenRLHF tells when the GPUs are taken, or never; what sizes are computed from is at least 1.
+_BOUNDS: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(
+        (
+            "actor.num_nodes",
+            "actor.num_gpus_per_node",
+            "vllm.num_engines",
+            "vllm.tensor_parallel_size",
+            "ds.ring_attn_size",
+            "ds.tensor_parallel_size",
+            "rollout.micro_batch_size",
+            "data.max_len",
+            "train.async_queue_size",
+        ),
+        (1, math.inf),
+    ),
+    "ds.zero_stage": (0, 3),
+    "vllm.gpu_memory_utilization": (0.01, 1),
+}
+_THRESHOLD = "algo.advantage.is_correction_threshold"
 # Without the correction OpenRLHF logs no `vllm_kl`, by which a weight sync that does nothing is found.
 _UNSEEN = [("algo.advantage.is_correction_level", "off"), ("algo.advantage.is_correction_enable", False)]
 # Names of other versions, and what does the same.
@@ -157,7 +166,19 @@ _RENAMED = {
     "rollout_batch_size": "rollout.batch_size",
     "learning_rate": "adam.lr",
     "actor_learning_rate": "actor.adam.lr",
+    "l2": "adam.weight_decay",
     "init_kl_coef": "algo.kl.init_coef",
+    "use_kl_loss": "algo.kl.use_loss",
+    "n_samples_per_prompt": "rollout.n_samples_per_prompt",
+    "temperature": "rollout.temperature",
+    "generate_max_len": "rollout.max_new_tokens",
+    "async_train": "train.async_enable",
+    "enable_vllm_is_correction": "algo.advantage.is_correction_level: token",
+    "vllm_is_truncated_threshold": "algo.advantage.is_correction_threshold",
+    "save_path": "ckpt.output_dir",
+    "save_hf_ckpt": "ckpt.save_hf",
+    "load_checkpoint": "ckpt.load_enable",
+    "use_wandb": "logger.wandb.key",
     "advantage_estimator": "algo.advantage.estimator",
     "remote_rm_url": "reward.remote_url",
     "agent_func_path": "train.agent_func_path",
@@ -178,7 +199,8 @@ def check(stage: Stage, known: Known) -> None:
     for flag, value in stage.trainer_args.items():
         where = f"stage {stage.name!r}: trainer_args.{flag}"
         if flag not in known.flags:
-            hint = nearest(flag, known, stage.kind)
+            meant = f"{flag}.{next(iter(value), '')}" if isinstance(value, Mapping) else flag
+            hint = nearest(meant, known, stage.kind)
             raise SpecError(f"{where} is no flag of OpenRLHF {known.version}'s {known.program}{hint}")
         setting = DECIDED[stage.kind].get(flag)
         if setting:
@@ -189,10 +211,19 @@ def check(stage: Stage, known: Known) -> None:
         wrong = misfit(value, known.flags[flag])
         if wrong:
             raise SpecError(f"{where} must be {wrong}, found {value!r:.80}")
-        if flag in _COUNTS and value < 1:
-            raise SpecError(f"{where} must be at least 1, found {value}")
+        low, high = _BOUNDS.get(flag, (-math.inf, math.inf))
+        if flag in _BOUNDS and not low <= value <= high:
+            bounds = f"at least {low}" if high == math.inf else f"from {low} to {high}"
+            raise SpecError(f"{where} must be {bounds}, found {value}")
+        if flag == _THRESHOLD and len(value) > 2:
+            raise SpecError(f"{where} must be a list of an upper bound, or of both bounds, found {value!r:.80}")
         if (flag, value) in _UNSEEN:
             raise SpecError(f"{where} must not be {value}: without it nothing shows whether weights reach the engines")
+    if stage.trainer_args.get("train.partial_rollout_enable") and not stage.trainer_args.get("train.async_enable"):
+        raise SpecError(
+            f"stage {stage.name!r}: trainer_args.train.partial_rollout_enable needs train.async_enable: only then is"
+            " anything sampled while weights change"
+        )
 
 
 def refusal(flag: str, kind: str = "rl") -> str:
@@ -234,7 +265,7 @@ def _same(bare: str, flags: Iterable[str]) -> list[str]:
     """Flags that are called so when dots are underscores, or within their group, where that is one flag alone."""
     names = list(flags)
     whole = [name for name in names if name.replace(".", "_") == bare.replace(".", "_")]
-    inner = [name for name in names if name.endswith("." + bare)]
+    inner = [name for name in names if name.replace(".", "_").endswith("_" + bare.replace(".", "_"))]
     return whole or (inner if len(inner) == 1 else [])
 
 
