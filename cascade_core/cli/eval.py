@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cascade_core.cli.output import Json, Option, Set, console, print_json, table
+from cascade_core.cli.output import Json, Option, Set
 from cascade_core.cli.resources import Resource, provided
 from cascade_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Mapping, Sequence
 
-    from rich.table import Table
-
-    from cascade_core.assessment import Assessment, Progress
     from cascade_core.domain import DomainRef
     from cascade_core.evaluate import Exam
     from cascade_core.respondent import Respondent
-    from cascade_core.settings import Evaluation, Modes, Spec
+    from cascade_core.settings import Evaluation, Spec
 
 
 def evaluate(
@@ -107,9 +103,13 @@ def evaluate(
     Example: [bold]cascade eval --endpoint http://localhost:8000/v1 --model NAME --benchmark math/test --limit 100[/bold]
     """
     from cascade_core.assessment import assess
+    from cascade_core.cli import respondents
+    from cascade_core.cli.outcome import bar, show
+    from cascade_core.endpoint import Endpoint
     from cascade_core.provision import chosen, judge_of, running
     from cascade_core.scoring import Scorer
     from cascade_core.settings import Scoring
+    from cascade_core.spec import read_options
 
     given = {
         "temperature": temperature,
@@ -128,15 +128,17 @@ def evaluate(
         raise UsageError("--vllm is for a model in a folder; whoever serves one at an --endpoint samples it himself")
     if tensor_parallel_size is not None and not vllm:
         raise UsageError("--tensor-parallel-size is for --vllm")
-    said = _modes(modes, loaded)
+    said = respondents.modes_of(modes, loaded)
     asked: Respondent
     if vllm:
-        asked = _with_vllm(loaded, vllm, tensor_parallel_size, model, folder, found, settings.seed, said)
+        sampler = respondents.vllm_of(vllm, tensor_parallel_size, loaded)
+        asked = respondents.with_vllm(sampler, model, folder, found, settings.seed, said)
     elif endpoint:
-        asked = _served(endpoint, model, _api(api), _key(api_key_env), body, timeout, tries, concurrency, said, found)
+        way, key, more = respondents.api_of(api), respondents.key_of(api_key_env), read_options(body or ())
+        server = Endpoint(endpoint, model, key, way, more, timeout, tries, modes=said)
+        asked = respondents.served(server, concurrency, found)
     else:
-        asked = _local(model, batch_size, said)
-    total = sum(len(exam.tasks) * exam.samples for exam in found)
+        asked = respondents.local(model, batch_size, said)
     scoring = loaded.scoring if loaded else Scoring()
     if workers:
         scoring = scoring.model_copy(update={"workers": workers})
@@ -145,11 +147,11 @@ def evaluate(
     with (
         running(resources.values()) as started,
         Scorer(refs, scoring, started.addresses) as scorer,
-        _open(asked),
-        _bar(total) as progress,
+        respondents.opened(asked),
+        bar(sum(len(exam.tasks) * exam.samples for exam in found)) as progress,
     ):
         result = assess(found, asked, scorer, folder, seed=settings.seed, progress=progress)
-    _show(result, folder, max_error_rate, json)
+    show(result, folder, max_error_rate, json)
 
 
 def _loaded(
@@ -222,163 +224,7 @@ def _exams(refs: Mapping[str, DomainRef], settings: Evaluation, given: Mapping[s
         raise UsageError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}, found {wrong['input']!r}") from None
 
 
-def _served(
-    url: str,
-    model: str,
-    api: Literal["chat", "completions"],
-    key: str,
-    body: list[str] | None,
-    timeout: float,
-    tries: int,
-    concurrency: int,
-    modes: Modes,
-    found: Sequence[Exam],
-) -> Respondent:
-    from cascade_core.endpoint import Endpoint
-    from cascade_core.respondent import Served
-    from cascade_core.spec import read_options
-
-    more = read_options(body or ())
-    server = Endpoint(url, model, key, api, more, timeout, tries, modes=modes)
-    for mode in sorted({str(row.get("mode") or "") for exam in found for row in exam.tasks}):
-        server.check_mode(mode)
-    return Served(server, concurrency)
-
-
-def _modes(given: str, spec: Spec | None) -> Modes:
-    """How modes are said to the model: as given, or as the spec says.
-
-    Raises:
-        UsageError: there is no such way.
-    """
-    from typing import get_args
-
-    from cascade_core.settings import Model, Modes
-
-    if given and given not in get_args(Modes):
-        raise UsageError(f"--modes is {', '.join(get_args(Modes))}, found {given!r}")
-    known = spec.model if spec else Model(path="./model")
-    return known.model_copy(update={"modes": given} if given else {}).modes
-
-
-def _local(model: str, batch_size: int, modes: Modes) -> Respondent:
-    from cascade_core.prepare import local_model
-    from cascade_core.respondent import Local
-
-    if not Path(model).is_dir():
-        raise UsageError(f"{model!r} is no folder; name the server of a model that is served with --endpoint")
-    return Local(local_model(model), batch_size, modes)
-
-
-def _with_vllm(
-    spec: Spec | None,
-    python: str,
-    wide: int | None,
-    model: str,
-    folder: Path,
-    found: Sequence[Exam],
-    seed: int,
-    modes: Modes,
-) -> Respondent:
-    from cascade_core.prepare import local_model
-    from cascade_core.respondent import LocalVllm
-    from cascade_core.vllm_sampling import Vllm
-
-    if not Path(model).is_dir():
-        raise UsageError(f"{model!r} is no folder, which --vllm samples from")
-    arguments = spec.evaluation.vllm_args if spec else {}
-    wide = wide or (spec.evaluation.tensor_parallel_size if spec else None) or 1
-    made = Vllm(str(Path(python).expanduser()), wide, arguments=arguments)
-    return LocalVllm(made, local_model(model), folder, found, seed, modes)
-
-
-def _open(respondent: Respondent) -> AbstractContextManager[object]:
-    from contextlib import nullcontext
-
-    from cascade_core.respondent import LocalVllm
-
-    return respondent if isinstance(respondent, LocalVllm) else nullcontext()
-
-
-def _api(api: str) -> Literal["chat", "completions"]:
-    if api == "chat" or api == "completions":
-        return "chat" if api == "chat" else "completions"
-    raise UsageError(f"--api is chat or completions, found {api!r}")
-
-
-def _key(name: str) -> str:
-    import os
-
-    if not name:
-        return ""
-    key = os.environ.get(name, "").strip()
-    if not key:
-        raise UsageError("the environment variable that --api-key-env names is empty or not set")
-    return key
-
-
 def _slug(model: str) -> str:
     import re
 
     return re.sub(r"[^A-Za-z0-9_.]+", "-", model).strip("-.") or "model"
-
-
-def _bar(total: int) -> AbstractContextManager[Progress]:
-    from contextlib import contextmanager
-
-    @contextmanager
-    def shown() -> Iterator[Progress]:
-        """A bar on standard error; nothing where that is no terminal."""
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        screen = console(stderr=True)
-        if not screen.is_terminal:
-            yield lambda done: None
-            return
-        columns = (TextColumn("answering"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=screen) as bar:
-            task = bar.add_task("answering", total=total)
-            yield lambda done: bar.advance(task, done)
-
-    return shown()
-
-
-def _show(result: Assessment, folder: Path, max_error_rate: float, json: bool) -> None:
-    over = result.over(max_error_rate)
-    if json:
-        told = {"output": str(folder), "status": int(bool(over)), "benchmarks": dict(result.benchmarks)}
-        print_json({**told, "failures": dict(result.failures)})
-    else:
-        screen = console()
-        screen.print(_measures(result))
-        screen.print(_counts(result))
-        for cause, count in list(result.failures.items())[:5]:
-            screen.print(f"{count} × {cause}", soft_wrap=True)
-        screen.print(f"responses, judged rows and figures: {folder}", soft_wrap=True)
-    if over:
-        what = f"more of {', '.join(over)} failed than --max-error-rate {max_error_rate:g} allows"
-        typer.echo(f"cascade: {what}; the same command tries failed requests again", err=True)
-        raise typer.Exit(1)
-
-
-def _measures(result: Assessment) -> Table:
-    made = table("Measures", "benchmark", "measure", ">value ± error", ">tasks")
-    for name, found in result.benchmarks.items():
-        for number, (measure, one) in enumerate(found["estimates"].items()):
-            value = f"{one['value']:.3f} ± {one['stderr']:.3f}"
-            made.add_row("" if number else name, measure, value, str(one["n"]))
-        if not found["estimates"]:
-            made.add_row(name, "none", "none", "0")
-    return made
-
-
-def _counts(result: Assessment) -> Table:
-    kinds = ("scored", "limit", "failed", "total", "truncated")
-    names = (">scored", ">limit", ">failed", ">total", ">cut", ">tokens in", ">tokens out")
-    made = table("Responses", "benchmark", *names)
-    for name, found in result.benchmarks.items():
-        usage = found["usage"]
-        more = "+" if usage["unreported"] else ""  # some responses came without a count
-        tokens = [f"{usage[kind]}{more}" for kind in ("prompt", "completion")]
-        made.add_row(name, *(str(found[kind]) for kind in kinds), *tokens)
-    return made
