@@ -126,6 +126,7 @@ def _stream(
 ) -> Iterator[Row]:
     epoch = in_a_row = 0
     useless = 0  # passes, the last ones, without one usable task
+    why = ""
     while True:
         useless += 1
         for item in _items(stage, domain, seed + epoch):
@@ -140,14 +141,19 @@ def _stream(
             in_a_row += 1
             if in_a_row >= PATIENCE:
                 raise SpecError(
-                    f"stage {stage.name!r}: {in_a_row} {_WHAT[stage.kind]}s in a row of domain {name!r} are benchmark"
-                    f" prompts{f' or teach nothing ({why})' if why else ''}; its splits overlap"
+                    f"stage {stage.name!r}: {in_a_row} {_WHAT[stage.kind]}s in a row of domain {name!r} {_unused(why)}"
                 )
         epoch += 1
         if useless >= 3:
+            none = "its data are empty, or all of them are held out to be measured"
             raise SpecError(
-                f"stage {stage.name!r}: domain {name!r} has no {_WHAT[stage.kind]} of the split 'train' to train on"
+                f"stage {stage.name!r}: domain {name!r} has no {_WHAT[stage.kind]} of the split 'train' to train on;"
+                f" {f'all that it has {_unused(why)}' if in_a_row else none}"
             )
+
+
+def _unused(why: str) -> str:
+    return f"are benchmark prompts{f' or teach nothing ({why})' if why else ''}; its splits overlap"
 
 
 def _items(stage: Stage, domain: Domain, seed: int) -> Iterable[Task | Demonstration | Pair]:

@@ -37,6 +37,7 @@ DOMAIN = """
 
         def score(self, task, response):
             if self.fault == "grader": raise KeyError("sum")
+            if self.fault == "generous": return Score(1.0)
             return Score(float(response.answer == str(task.answer)))
 
         def reference(self, task): return "-1" if self.fault == "reference" else str(task.answer)

@@ -80,6 +80,29 @@ PLANTED = {
         ["domains.sums.words=300"],
         r"stage 'rl': \d+ of the first \d+ prompts have more than the 232 tokens .* lower rollout\.max_response_tokens",
     ),
+    "prompts that are longer than what the trainer takes of its own accord": (
+        [
+            "stages.rl.trainer=openrlhf",
+            "model={init: {hidden_size: 32, layers: 1, heads: 1, context: 8192}}",
+            "domains.sums.words=2100",
+        ],
+        r"more than the 2048 tokens .*; set trainer_args\.data\.max_len, which is 2072 where nothing is said, or leave them out$",
+    ),
+    "prompts that are longer than what the trainer is to take": (
+        ["stages.rl.trainer=openrlhf", "stages.rl.trainer_args={data.max_len: 30}"],
+        r"more than the 6 tokens .*; raise trainer_args\.data\.max_len, or leave them out, or lower rollout",
+    ),
+    "a model that is not there": (
+        ["model=./nowhere"],
+        r"model\.path: no folder is at '.*nowhere'; give a Hugging Face",
+    ),
+    "data that are trained on and measured": (
+        [
+            "domains.math={data: ./data.jsonl, eval_data: ./data.jsonl, prompt_field: question}",
+            "stages.rl.domains=[sums, math]",
+        ],
+        r"domain 'math' has no task of the split 'train' to train on; its data are empty, or all of them are held out to be measured",
+    ),
     "responses longer than the model's positions": (
         ["stages.rl.rollout.max_response_tokens=4096"],
         r"stage 'rl': rollout\.max_response_tokens 4096 leaves no room for a prompt, the model reads 256 tokens in all; set it well",
@@ -122,6 +145,13 @@ def test_it_is_found_and_what_mends_it_is_said(place, settings, told):
     arguments = [part for setting in settings for part in ("--set", setting)]
     found = mistakes(place, *quick, "--tasks", "4", *arguments)
     assert len(found) == 1 and re.search(told, found[0]), found
+
+
+def test_a_verdict_that_is_the_same_whatever_is_answered_is_said(place):
+    done = rehearse(place, "--quick", "--tasks", "4", "--set", "domains.sums.fault=generous")
+    assert done.exit_code == 0 and "; every answer got 1, worthless ones too\n" in done.output
+    done = rehearse(place, "--quick", "--tasks", "4")
+    assert done.exit_code == 0 and "every answer got" not in done.output
 
 
 def test_mistakes_are_told_together_with_their_lines_before_anything_is_begun(place, monkeypatch):

@@ -174,5 +174,5 @@ def test_the_heads_of_a_model_that_the_run_makes_are_those_that_every_engine_has
 
 
 def test_a_model_that_is_nowhere_is_refused(tmp_path):
-    with pytest.raises(SpecError, match=r"model\.path '/nowhere/at/all' is no folder that exists"):
+    with pytest.raises(SpecError, match=r"model\.path: no folder is at '/nowhere/at/all'"):
         tiny.source(Model(path="/nowhere/at/all"))

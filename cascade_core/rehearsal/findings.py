@@ -51,7 +51,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class DomainTried:
-    """References and worthless answers that a domain judged; seconds are of one verdict."""
+    """References and worthless answers that a domain judged; seconds are of one verdict. `alike`: what all of them got, if not 0."""
 
     domain: str
     references: int
@@ -60,13 +60,15 @@ class DomainTried:
     failed: int
     p50_seconds: float | None
     longest_seconds: float | None
+    alike: float | None = None
 
     def __str__(self) -> str:
         known = f"{self.right} of {self.references} references score 1.0" if self.references else "no references"
         took = ""
         if self.p50_seconds is not None and self.longest_seconds is not None:
             took = f"; a verdict takes {_time(self.p50_seconds)} (p50), at most {_time(self.longest_seconds)}"
-        return f"domain {self.domain}: {known}, {self.failed} of {self.judged} answers could not be judged{took}"
+        same = f"; every answer got {self.alike:g}, worthless ones too" if self.alike is not None else ""
+        return f"domain {self.domain}: {known}, {self.failed} of {self.judged} answers could not be judged{took}{same}"
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def read(seen: Looked, tiny: Path) -> tuple[dict[str, Lengths], list[str]]:
         try:
             limit = _limit(seen, stage, context)
             sizes = [(_tokens(tokenizer, stage, row, seen.spec.model.modes), str(row["id"])) for row in rows]
-            lengths = _lengths(stage, sizes, limit) if rows else None
+            lengths = _lengths(stage, sizes, limit, context) if rows else None
         except CascadeError as cause:
             seen.add("model", cause)
             continue
@@ -124,7 +124,7 @@ def _limit(seen: Looked, stage: Stage, context: int | None) -> int | None:
     return room if room is None or stage.kind != "rl" else room - response
 
 
-def _lengths(stage: Stage, rows: Sequence[tuple[int, str]], limit: int | None) -> Lengths:
+def _lengths(stage: Stage, rows: Sequence[tuple[int, str]], limit: int | None, context: int | None) -> Lengths:
     """Of the tokens of the stage's prompts (of an sft stage: of prompt and response) and their tasks.
 
     Raises:
@@ -132,15 +132,11 @@ def _lengths(stage: Stage, rows: Sequence[tuple[int, str]], limit: int | None) -
     """
     counted = sorted(rows, key=lambda one: one[0])
     over = [one for one in counted if limit is not None and one[0] > limit]
-    if over:
+    if limit is not None and over:
         longest, task = over[-1]
-        is_own = "data.max_len" in stage.trainer_args
-        cure = "raise trainer_args.data.max_len, or leave them out" if is_own else "leave them out"
-        what = f"{_READ[stage.kind]} have"
-        cure += "" if stage.kind != "rl" else ", or lower rollout.max_response_tokens"
         raise SpecError(
-            f"stage {stage.name!r}: {len(over)} of the first {len(rows)} {what} more than the {limit} tokens that there is"
-            f" room for, at most {longest} (task {task!r}); {cure}, or take a model with a longer context"
+            f"stage {stage.name!r}: {len(over)} of the first {len(rows)} {_READ[stage.kind]} have more than the {limit} tokens"
+            f" that there is room for, at most {longest} (task {task!r}); {_cure(stage, limit, context)}"
         )
     sizes = [size for size, _ in counted]
     return Lengths(
@@ -150,6 +146,18 @@ def _lengths(stage: Stage, rows: Sequence[tuple[int, str]], limit: int | None) -
         limit,
         _READ[stage.kind],
     )
+
+
+def _cure(stage: Stage, limit: int, context: int | None) -> str:
+    """What makes room: the trainer's own bound where that is below the model's context, else what fills the context."""
+    room = limit + (stage.rollout.max_response_tokens if stage.kind == "rl" else 0)
+    is_own = "data.max_len" in stage.trainer_args
+    lower = ", or lower rollout.max_response_tokens" if stage.kind == "rl" else ""
+    if context is not None and room >= context:
+        return f"leave them out{lower}, or take a model with a longer context"
+    if not is_own:  # that bound grows with the responses
+        return f"set trainer_args.data.max_len, which is {room} where nothing is said, or leave them out"
+    return f"raise trainer_args.data.max_len, or leave them out{lower}"
 
 
 def _tokens(tokenizer: Any, stage: Stage, row: Row, modes: str) -> int:

@@ -49,7 +49,7 @@ def source(model: Model) -> Path | None:
     if Path(name).is_dir():
         return Path(name)
     if is_path(name):
-        raise SpecError(f"model.path {name!r} is no folder that exists; give a Hugging Face folder or a hub name")
+        raise SpecError(f"model.path: no folder is at {name!r}; give a Hugging Face folder or a hub name")
     from huggingface_hub import snapshot_download
 
     try:

@@ -90,4 +90,6 @@ def _tried(seen: Looked, name: str, rows: Sequence[Row], looks: Sequence[Look]) 
     seconds = sorted(look.wall_seconds for look in looks if look.wall_seconds is not None)
     right = sum(look.score.is_judged and look.score.value == 1.0 for _, look in known)
     middle, longest = (seconds[(len(seconds) - 1) // 2], seconds[-1]) if seconds else (None, None)
-    return DomainTried(name, len(known), right, len(rows), len(failed), middle, longest)
+    values = {look.score.value for look in looks if look.score.is_judged}
+    alike = max(values) if len(values) == 1 and any(values) else None
+    return DomainTried(name, len(known), right, len(rows), len(failed), middle, longest, alike)
