@@ -16,9 +16,11 @@ from service_requests import PATHS, REQUESTS, check_answer
 from serving import row, served
 
 from cascade_core.rows import write
+from cascade_core.serve.access import Access
 from cascade_core.serve.app import Limits
 from cascade_core.serve.index import Index
 from cascade_core.serve.inflight import Entry, Inflight
+from cascade_core.serve.wire import Refused
 
 
 @pytest.fixture(scope="module")
@@ -328,6 +330,14 @@ def test_a_token_is_wanted_where_there_is_one():
         assert guarded.post("/score", good, Authorization="Bearer t0ken")[0] == 200
         with_url = guarded.url.replace("http://", "http://any:t0ken@")
         assert httpx2.post(f"{with_url}/score", json=good).status_code == 200
+
+
+@pytest.mark.parametrize("text", ["pässword", "à", "п"])
+def test_a_token_that_is_not_ascii_is_known_by_its_bytes(text):
+    sent = text.encode().decode("latin-1")  # as a server reads a header
+    Access(text).check("/score", {"authorization": f"Bearer {sent} "})
+    with pytest.raises(Refused):
+        Access(text).check("/score", {"authorization": f"Bearer {sent}x"})
 
 
 def test_a_scorer_that_was_closed_is_no_verdict(log):

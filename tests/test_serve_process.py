@@ -75,6 +75,11 @@ def test_another_host_is_refused_without_a_token(monkeypatch, tmp_path):
         (("--domain", "math", "--host", "no.such.host.invalid", "--token-file", "token"), "nothing can listen at"),
         (("--domain", "math", "--prompts", "prompts.jsonl"), "has tasks of other"),
         (("--domain", "math", "--prompts", "absent.jsonl"), "absent.jsonl"),
+        (("--domain", "math", "--unjudged", "nan"), "'--unjudged'"),
+        (("--domain", "math", "--unjudged", "-inf"), "'--unjudged'"),
+        (("--domain", "math", "--drain-seconds", "inf"), "'--drain-seconds'"),
+        (("--domain", "math", "--drain-seconds", "nan"), "'--drain-seconds'"),
+        (("--domain", "math", "--keep-seconds", "nan"), "'--keep-seconds'"),
     ],
     ids=lambda value: str(value)[:40],
 )

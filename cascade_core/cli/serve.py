@@ -59,11 +59,16 @@ def serve(
     keep_seconds: Annotated[float, typer.Option(min=0, help="How long they are kept.")] = 3600.0,
     slow_seconds: Annotated[float, typer.Option(min=0.1, help="Rows that hang longer are named.")] = 60.0,
     batch_seconds: Annotated[float, typer.Option(min=0.1, help="How long a batch may be incomplete.")] = 600.0,
-    drain_seconds: Annotated[float, typer.Option(min=1, help="How long SIGTERM waits for what is in flight.")] = 60.0,
+    drain_seconds: Annotated[
+        float, typer.Option(min=1, max=86_400, help="How long SIGTERM waits for what is in flight.")
+    ] = 60.0,
     unjudged: Annotated[
         float | None,
         typer.Option(
-            help="What /get_reward says for a sample that could not be judged.  \\[default: null]", show_default=False
+            min=-1e100,
+            max=1e100,
+            help="What /get_reward says for a sample that could not be judged.  \\[default: null]",
+            show_default=False,
         ),
     ] = None,
     json: Json = False,

@@ -49,7 +49,7 @@ class Access:
 def _given(header: str) -> bytes:
     kind, _, value = header.partition(" ")
     if kind.lower() == "bearer":
-        return value.strip().encode("utf-8", "replace")
+        return value.strip(" \t").encode("latin-1", "replace")  # the bytes that were sent, whatever their encoding
     if kind.lower() == "basic":
         try:
             return base64.b64decode(value.strip(), validate=True).partition(b":")[2]

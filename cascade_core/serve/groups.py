@@ -56,6 +56,12 @@ class Groups:
         self._scorer, self._needs_batch, self._seconds, self._most = scorer, needs_batch, seconds, most
         self._batches: OrderedDict[str, _Batch] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ending = False
+
+    @property
+    def waiting(self) -> int:
+        """Groups that wait for others of their batch."""
+        return sum(len(batch.groups) for batch in self._batches.values() if not batch.done.done())
 
     async def rewards(self, data: Any, index: Index) -> dict[str, Any]:
         """The answer to one group.
@@ -79,6 +85,7 @@ class Groups:
 
     def drain(self) -> None:
         """The service ends: groups of incomplete batches are to be sent again to the next one."""
+        self._ending = True
         for batch in self._batches.values():
             if len(batch.groups) < batch.size and not batch.done.done():
                 batch.done.set_exception(closing(ScoringError("send the group again")))
@@ -127,7 +134,9 @@ class Groups:
                     allowed="a name that no other group of the batch has",
                 )
             return
-        if len(batch.groups) == batch.size or batch.done.done():
+        if self._ending:
+            raise closing(ScoringError("send the group again"))
+        if len(batch.groups) == batch.size:
             raise wrong("body.group", group, f"one of the {batch.size} groups that the batch has already")
         batch.groups[group] = rows
         try:

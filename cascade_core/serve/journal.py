@@ -10,8 +10,9 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from cascade_core.errors import RunError
 from cascade_core.rows import Row, dump, read
@@ -41,7 +42,7 @@ class Journal:
         self._folder, self._path = folder, folder / "service.jsonl"
         self._file = self._opened()
 
-    def _opened(self) -> BinaryIO:
+    def _opened(self) -> FileIO:
         self._folder.mkdir(parents=True, exist_ok=True)
         whole = self._path.read_bytes() if self._path.exists() else b""
         end = whole.rfind(b"\n") + 1
@@ -55,11 +56,12 @@ class Journal:
                 self._replay(line)
             self._adopt()
             os.truncate(self._path, end)
-            return self._path.open("ab")
+            return self._path.open("ab", buffering=0)
         for path in (self._folder / "rollouts").glob("step-*.jsonl"):
             if int(path.stem.partition("-")[2]) >= self.start:
                 path.unlink()
-        file = self._path.open("wb")
+        self._path.write_bytes(b"")
+        file = self._path.open("ab", buffering=0)
         self._write(file, {"attempt": self.attempt, "start": self.start})
         return file
 
@@ -91,9 +93,16 @@ class Journal:
         self.groups[group] = (step, slot)
         self._visits[slot] = self._visits.get(slot, 0) + 1
 
-    def _write(self, file: BinaryIO, line: Mapping[str, Any]) -> None:
-        file.write(dump(line).encode("ascii") + b"\n")
-        file.flush()
+    def _write(self, file: FileIO, line: Mapping[str, Any]) -> None:
+        """Appends the whole line or nothing, so that the file never says more than the memory."""
+        end = file.seek(0, os.SEEK_END)
+        rest = dump(line).encode("ascii") + b"\n"
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+        except OSError:
+            file.truncate(end)
+            raise
 
     def next_step(self, slot: int) -> int:
         """The step of the slot's next visit."""

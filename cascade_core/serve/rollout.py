@@ -82,6 +82,7 @@ class Rollouts:
         self._steps: dict[int, _Step] = {}
         self.heard = 0
         """Samples and turns of conversations that came, each counted once, however often it is sent again."""
+        self._ending = False
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -109,8 +110,11 @@ class Rollouts:
                 raise Refused(
                     f"slot {slot} has been visited for all {self._stage.steps} steps of the stage", status=409
                 )
-            place = self._journal.visit(group, step, slot)
             self._open(step)
+            try:
+                place = self._journal.visit(group, step, slot)
+            except OSError as cause:
+                raise self._unwritten(f"the visit of slot {slot}", cause) from cause
         step, slot = place
         row = self._row(step, slot)
         read = self._read(step, slot)
@@ -219,6 +223,8 @@ class Rollouts:
         return {**row, "sample": index, "group": f"{step}-{slot}", "gave_up": why}
 
     def _open(self, step: int) -> _Step:
+        if self._ending:
+            raise closing(ScoringError("send it again"))
         loop = asyncio.get_running_loop()
         state = self._steps.get(step)
         if state is None:
@@ -258,30 +264,41 @@ class Rollouts:
                 self._journal.finish(step, judged.metrics)
                 state.done.set_result(answers(judged.rows))
             except TooManyFailures as cause:
-                self._stop(state, str(cause))
+                state.done.set_exception(self._stop(str(cause)))
             except ScoringError as cause:
                 state.done.set_exception(closing(cause))
             except OSError as cause:  # a full disk: the step is not stored, so it is not done
-                self._stop(
-                    state, f"step {step} could not be written: {cause.strerror or cause}: {cause.filename or ''}"
-                )
+                state.done.set_exception(self._unwritten(f"step {step}", cause))
             except Exception as cause:  # noqa: BLE001 - whoever waits must be told, whatever it was
-                self._stop(state, f"step {step} could not be judged: {type(cause).__name__}: {cause}")
+                why = f"step {step} could not be judged: {type(cause).__name__}: {cause}"
+                state.done.set_exception(self._stop(why))
         self._steps.pop(step, None)
 
-    def _stop(self, state: _Step, why: str) -> None:
+    def _unwritten(self, what: str, cause: OSError) -> Refused:
+        return self._stop(f"{what} could not be written: {cause.strerror or cause}: {cause.filename or ''}")
+
+    def _stop(self, why: str) -> Refused:
+        """Ends the stage; what is told to whoever asks."""
         self._journal.stop(why)
         self._say(f"stopped: {why}")
-        state.done.set_exception(Refused(why, status=409))
+        refusal = Refused(why, status=409)
+        self._dismiss(refusal)
+        return refusal
+
+    def _dismiss(self, refusal: Refused) -> None:
+        """Tells it to the samples of all steps that are not being judged."""
+        for step, state in list(self._steps.items()):
+            if not state.begun:
+                del self._steps[step]
+                state.done.set_exception(refusal)
 
     def _stored(self, step: int) -> dict[tuple[int, int], dict[str, Any]]:
         return answers(self._journal.rows(step))
 
     def drain(self) -> None:
         """The service ends: samples of incomplete steps are to be sent again to the next one."""
-        for state in self._steps.values():
-            if not state.begun and not state.done.done():
-                state.done.set_exception(closing(ScoringError("send the sample again")))
+        self._ending = True
+        self._dismiss(closing(ScoringError("send the sample again")))
 
     def close(self) -> None:
         """The service has ended."""

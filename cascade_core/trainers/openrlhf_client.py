@@ -2,7 +2,8 @@
 
 Thousands of requests wait at once on one event loop, without a thread. A request that may have been lost is sent again as it was: the
 service knows groups and samples by their names and joins what it has already. How long an answer takes is the service's
-affair, since a whole step is judged together; that nobody is there at all ends the wait after `patience` seconds.
+affair, since a whole step is judged together; that nobody is there at all, or only a proxy in front of nobody, ends the wait
+after `patience` seconds.
 
 aiohttp, which OpenRLHF brings along, is imported when the first request is made.
 """
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 ADDRESS, TOKEN, PATIENCE = "CASCADE_SERVE_ADDRESS", "CASCADE_SERVE_TOKEN", "CASCADE_SERVE_PATIENCE"
 TOKEN_FILE = "CASCADE_SERVE_TOKEN_FILE"
 _AGAIN = frozenset({408, 425, 429, 502, 503, 504})
+_GATEWAY = frozenset({502, 503, 504})  # what a proxy says for a backend that it does not reach
 _TRY_SECONDS = 600.0  # for one answer; then asked again, in case that the other machine vanished without a word
 _LONGEST_PAUSE = 15.0
 _DESCRIPTORS = 65_536
@@ -89,7 +91,7 @@ class Client:
             if status not in _AGAIN and status != 0:
                 raise TrainerError(f"the service of the stage refuses {path} with {status}: {told}")
             silent = time.monotonic() - self._unreached if self._unreached is not None else 0.0
-            if status == 0 and silent > self._patience:
+            if silent > self._patience:
                 raise TrainerError(
                     f"the service of the stage, {self._address}, did not answer for {silent:.0f} s: {told}"
                 )
@@ -103,10 +105,15 @@ class Client:
         session = self._opened()
         try:
             async with session.post(self._address + path, json=body) as response:
-                self._unreached = None
-                if response.status != 200:
-                    return response.status, await _refusal(response), _seconds(response.headers.get("Retry-After"))
-                return 200, await response.json(content_type=None), 0.0
+                if response.status == 200:
+                    self._unreached = None
+                    return 200, await response.json(content_type=None), 0.0
+                told, is_ours = await _refusal(response)
+                if is_ours or response.status not in _GATEWAY:
+                    self._unreached = None
+                else:
+                    self._miss()
+                return response.status, told, _seconds(response.headers.get("Retry-After"))
         except aiohttp.ClientPayloadError as cause:  # cut short
             return 502, why(cause), 0.0
         except ValueError as cause:  # whole, and no JSON: somebody else lives there
@@ -114,8 +121,11 @@ class Client:
         except (aiohttp.ClientError, OSError) as cause:
             if isinstance(cause, TimeoutError) and not isinstance(cause, aiohttp.ConnectionTimeoutError):
                 return 408, why(cause), 0.0  # it is there, and takes its time
-            self._unreached = time.monotonic() if self._unreached is None else self._unreached
+            self._miss()
             return 0, why(cause), 0.0
+
+    def _miss(self) -> None:
+        self._unreached = time.monotonic() if self._unreached is None else self._unreached
 
     def _opened(self) -> aiohttp.ClientSession:
         import aiohttp
@@ -137,13 +147,15 @@ class Client:
             self._session = None
 
 
-async def _refusal(response: aiohttp.ClientResponse) -> str:
+async def _refusal(response: aiohttp.ClientResponse) -> tuple[str, bool]:
+    """The reason that a refusal gives, and whether it has the shape of the service's own."""
     text = (await response.read())[:2000].decode("utf-8", "replace")
     try:
         found = await response.json(content_type=None)
     except ValueError:
-        return text[:300]
-    return str(found.get("error", text))[:1000] if isinstance(found, dict) else text[:300]
+        found = None
+    is_ours = isinstance(found, dict) and "error" in found
+    return (str(found["error"])[:1000] if is_ours else text[:300]), is_ours
 
 
 def _seconds(header: str | None) -> float:
