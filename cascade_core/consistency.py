@@ -1,7 +1,7 @@
 """What the settings of a spec must say together: names that meet, numbers that fit, settings that belong to the stage.
 
 Each function yields (path of keys, what is wrong); `settings.Spec` refuses a spec for which any of them yields. What
-one value may be by itself is `settings/`'s; what needs the plugins (options, benchmarks, trainers) is `spec.check`'s.
+one value may be by itself is `settings/`'s; what needs the plugins (options, benchmarks, trainers) is `objections.py`'s.
 """
 
 from __future__ import annotations
