@@ -289,9 +289,26 @@ def test_where_a_trainer_runs_is_not_pinned_but_the_flags_that_follow_are() -> N
 
 
 def test_flags_that_a_cpu_cannot_have_are_replaced_where_the_engine_has_none() -> None:
-    flags = trainer_of(OpenRlhfTrainer, Engine(cpu=True, gpus=8)).settings(stage())
+    flags = trainer_of(OpenRlhfTrainer, Engine(cpu=True)).settings(stage())
     assert (flags["ds.attn_implementation"], flags["vllm.sync_backend"]) == ("sdpa", "gloo")
     assert (flags["actor.num_gpus_per_node"], flags["vllm.num_engines"]) == (1, 1)
+
+
+def test_without_gpus_as_many_processes_train_and_sample_as_the_spec_has_gpus(tmp_path: Path) -> None:
+    engine = Engine(cpu=True, gpus=3, nodes=2, tensor_parallel_size=3)
+    found = environment({}, engine, tmp_path / "lent", "http://127.0.0.1:1", "secret")
+    assert found["CASCADE_OPENRLHF_GPUS"] == "3"
+    beside = {"train.async_enable": True, "actor.num_gpus_per_node": 1, "vllm.num_engines": 2}
+    flags = trainer_of(OpenRlhfTrainer, engine).settings(stage(trainer_args=beside))
+    assert (flags["actor.num_nodes"], flags["actor.num_gpus_per_node"], flags["vllm.num_engines"]) == (1, 1, 2)
+
+
+def test_without_gpus_no_model_is_spread_over_processes() -> None:
+    spread = stage(trainer_args={"vllm.tensor_parallel_size": 2})
+    with pytest.raises(
+        SpecError, match=r"trainer_args\.vllm\.tensor_parallel_size must be 1 with engine\.cpu, found 2"
+    ):
+        trainer_of(OpenRlhfTrainer, Engine(cpu=True, gpus=2)).settings(spread)
 
 
 @pytest.mark.parametrize("cpu", [False, True])

@@ -54,8 +54,6 @@ REPLACEMENTS = (
     Replacement("ds.load_in_4bit", None, "4-bit weights need a GPU"),
     Replacement("ds.enable_sleep", None, "no GPU memory is to be given back"),
     Replacement("ds.use_liger_kernel", None, "these kernels need a GPU"),
-    Replacement("actor.num_nodes", 1, "one machine"),
-    Replacement("actor.num_gpus_per_node", 1, "one training process"),
     Replacement("vllm.tensor_parallel_size", 1, "one process holds the model"),
     Replacement("vllm.sync_backend", "gloo", "NCCL needs GPUs"),
     Replacement("vllm.sync_with_ray", None, "NCCL needs GPUs"),

@@ -18,7 +18,7 @@ class Engine(Settings):
         None, description="interpreter of the environment that has OpenRLHF; default: the one that runs `cascade`"
     )
     nodes: Positive = Field(1, description="machines that a stage uses; more than one need `ray`")
-    gpus: Positive = Field(1, description="GPUs of each machine that a stage uses")
+    gpus: Positive = Field(1, description="GPUs of each machine that a stage uses; with cpu, processes in their place")
     tensor_parallel_size: Positive = Field(1, description="GPUs that one sampling engine is spread over")
     ray: str | None = Field(
         None,

@@ -116,7 +116,7 @@ class Submission:
             "entrypoint": shlex.join(entrypoint),
             "runtime_env": {"env_vars": {**env, guard.MARK: mark}},
             "entrypoint_gpus": gpus,
-            "gpus": gpus or (2 if engine.cpu else cluster(engine).gpus),
+            "gpus": gpus or max(2 if engine.cpu else 1, cluster(engine).gpus),
             "mark": mark,
             "sweep": shlex.join(self._words(env, "openrlhf_submit.py", "sweep", "openrlhf_guard.py", mark)),
         }

@@ -29,6 +29,8 @@ from cascade_core.trainers.openrlhf_sizes import Cluster
 
 _ASK = "from importlib.metadata import version; print('openrlhf', version('openrlhf'))"
 _WHERE = "from importlib.util import find_spec; print(find_spec('openrlhf').submodule_search_locations[0])"
+# Processes that share a model, of which a CPU's have the whole.
+_SPREAD = ("vllm.tensor_parallel_size", "ds.ring_attn_size", "ds.tensor_parallel_size")
 
 
 def interpreter(engine: Engine) -> str:
@@ -37,19 +39,28 @@ def interpreter(engine: Engine) -> str:
 
 
 def cluster(engine: Engine) -> Cluster:
-    """What the flags of a stage are computed for; without GPUs, one process of each kind."""
+    """What the flags of a stage are computed for; on a CPU one machine, whose processes are as many as the GPUs would be."""
     if engine.cpu:
-        return Cluster(nodes=1, gpus_per_node=1, address=engine.ray or "")
+        return Cluster(nodes=1, gpus_per_node=engine.gpus, address=engine.ray or "")
     wide = engine.tensor_parallel_size
     return Cluster(nodes=engine.nodes, gpus_per_node=engine.gpus, tensor_parallel_size=wide, address=engine.ray or "")
 
 
 def adapted(engine: Engine, flags: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The flags as this engine can have them."""
+    """The flags as this engine can have them.
+
+    Raises:
+        SpecError: a model is to be spread over processes, and a CPU has none that share one.
+    """
     if not engine.cpu:
         return flags
     from cascade_core import rehearsal
 
+    for flag in _SPREAD:
+        if (found := flags.get(flag, 1)) != 1:
+            raise SpecError(
+                f"trainer_args.{flag} must be 1 with engine.cpu, found {found}: every process has the whole model"
+            )
     return rehearsal.on_cpu(flags)[0]
 
 
@@ -161,5 +172,5 @@ def environment(base: Mapping[str, str], engine: Engine, lent: Path, address: st
         from cascade_core import rehearsal
 
         del found["RAY_ADDRESS"]  # the shim's hook starts a Ray of its own where none is named
-        return rehearsal.environment(found)
+        return rehearsal.environment(found, max(2, engine.gpus))
     return found
