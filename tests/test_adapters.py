@@ -168,6 +168,20 @@ def test_results_that_are_coroutines_are_awaited():
     assert rewards([one(1.0), one(0.0), 1.0]) == [1.0, 0.0, 1.0]
 
 
+def test_a_coroutine_that_raises_fails_its_own_response_and_the_others_are_awaited():
+    async def one(value):
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+    causes = KeyError("answer"), asyncio.CancelledError(), ContractError("no label"), TimeoutError()
+    results = [coroutine for cause in causes for coroutine in (one(cause), one(1.0))]
+    found = returning(results)(["p"] * 8, ["c"] * 8)
+    assert [score.is_judged for score in found] == [False, True] * 4
+    assert found[0].error.startswith("reward function 'theirs': a result raised KeyError: 'answer'")
+    assert "CancelledError" in found[2].error and "no label" in found[4].error
+
+
 def test_an_exception_of_the_function_is_the_callers():
     async def broken(prompts, completions):
         raise KeyError("answer")

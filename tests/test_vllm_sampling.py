@@ -314,6 +314,17 @@ def test_what_vllm_prints_is_told_with_the_setting_to_change(line: str, why: str
     assert why in reason(["INFO nothing", line], "python") if why else reason([line], "python") == ""
 
 
+def test_what_vllm_survived_does_not_hide_what_ended_it() -> None:
+    survived = "WARNING 11-30 16:00:00 [utils.py:7] ImportError: cannot import name 'cpp' from 'odd'"
+    passing = "WARNING 11-30 16:00:00 [utils.py:7] CUDA out of memory, falling back to the smaller kernel"
+    ended = "(EngineCore pid=7) ERROR 11-30 16:00:09 [core.py:9] KeyError: 'rope_type'"
+    points = "RuntimeError: Engine core initialization failed. See root cause above."
+    told = reason([survived, ended, points], "python")
+    assert "do not fit" in told and told.endswith("the last error was: KeyError: 'rope_type'")
+    assert reason([passing, ended, points], "python") == "KeyError: 'rope_type'"
+    assert "the last error" not in reason(["MemoryError", points], "python")
+
+
 def spec(**changes: Any) -> Spec:
     whole = {
         "name": "one",

@@ -22,6 +22,7 @@ from typing import Any
 from cascade_core.domain import Score
 from cascade_core.errors import ContractError
 from cascade_core.threads import started
+from cascade_core.worker import told
 
 ABSTAINED = "abstained"
 
@@ -87,6 +88,8 @@ def _judged(result: Any, declared_range: tuple[float, float] | None, name: str) 
         return as_score(_finished(result), declared_range)
     except ContractError as cause:
         return Score.failed(f"reward function {name!r}: {cause}")
+    except (Exception, asyncio.CancelledError) as cause:  # noqa: BLE001 - an awaitable that fails fails its own response
+        return Score.failed(f"reward function {name!r}: a result raised {told(cause)}")
 
 
 def _results(returned: Any, count: int, name: str) -> list[Any]:

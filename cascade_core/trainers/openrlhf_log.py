@@ -1,17 +1,18 @@
 """What OpenRLHF says: the numbers of its steps, and why it ended, in one line with the setting to change.
 
 Numbers of a step come twice, as a line of its output as soon as the step is done, and in its TensorBoard files, which it writes
-late and completely. Reasons are told by what OpenRLHF, Ray, vLLM, DeepSpeed and NCCL print. The first of `REASONS` that is found is
-told, and the last error with it where that is another one: a line that ends nothing looks like one that does. A line that says that
-its program waits or goes on is a reason only where no error was printed. What is not recognised is quoted.
+late and completely. Reasons are told by what OpenRLHF, Ray, vLLM, DeepSpeed and NCCL print; which of several is told is said in
+`causes.py`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from cascade_core.causes import cause, last_error
 
 # Anchored to what the logger itself puts before its message: a response that is printed as a sample may hold anything.
 _STEP = re.compile(r"^[A-Z]+ [\d-]+ [\d:]+ ppo_trainer(?:_async)?\.py:\d+\] \S* ?Global step (\d+): \{(.*)\}")
@@ -98,13 +99,7 @@ REASONS = (
     ),
 )
 _COMPILED = [(re.compile(pattern, re.IGNORECASE), told) for pattern, told in REASONS]
-_ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt)\b.*")
-_LEVEL = re.compile(r"^(?:ERROR|WARNING|INFO) [\d-]+ [\d:]+ \[[\w./]+:\d+\] ")
 _CREATION = re.compile(r"error raised in its creation task(?:, ray::(\w+))?")
-_POINTS = re.compile(
-    r"root cause|creation task|(?:ActorDied|ActorUnavailable|RayTask|ChildFailed|CalledProcess)Error|SignalException|^\s*Exception ignored in"
-)
-_GOES_ON = re.compile(r"\b(?:retry(?:ing)?|try(?:ing)? again|fall(?:ing|s)? back|right now)\b", re.IGNORECASE)
 
 
 def plain(line: str) -> str:
@@ -146,36 +141,13 @@ def board(folder: Path) -> dict[int, dict[str, float]]:
 def reason(lines: list[str], python: str) -> str:
     """Why a job ended or stands still, by what it printed; `""` where nothing in it says so."""
     cleaned = [text for text in map(plain, lines) if not _SAMPLE.match(text)]
-    firm = [text for text in cleaned if not _GOES_ON.search(text)]
-    last = _last_error(firm)
-    known, told = _known(firm, python)
-    if known is None:
-        return _unbuilt(firm) or last or _known(cleaned, python)[1] or _last_error(cleaned)
-    if not last or _POINTS.search(last) or known.search(last):
-        return told
-    return f"{told}; the last error was: {last}"
+    return cause(cleaned, python, _COMPILED, _unbuilt)
 
 
-def _known(lines: list[str], python: str) -> tuple[re.Pattern[str] | None, str]:
-    """The first of `REASONS` that is found, as its pattern and what it tells."""
-    for pattern, told in _COMPILED:
-        for line in lines:
-            if found := pattern.search(line):
-                return pattern, told.format(found=found[0].strip()[:300], python=python)
-    return None, ""
-
-
-def _unbuilt(lines: list[str]) -> str:
+def _unbuilt(lines: Sequence[str]) -> str:
     """Which actor could not be made, and by what, wherever that stands: an engine that fails only points at its cause."""
     found = next(filter(None, map(_CREATION.search, lines)), None)
     if found is None:
         return ""
-    cause = _last_error(lines)
-    return f"OpenRLHF's {found[1] or 'actor'} could not be built" + (f": {cause}" if cause else "")
-
-
-def _last_error(lines: list[str]) -> str:
-    """The last error that is printed, before one that only points at another."""
-    texts = [_LEVEL.sub("", line).strip()[:300] for line in reversed(lines)]
-    errors = [text for text in texts if _ERROR.match(text)]
-    return next((text for text in errors if not _POINTS.search(text)), errors[0] if errors else "")
+    why = last_error(lines)
+    return f"OpenRLHF's {found[1] or 'actor'} could not be built" + (f": {why}" if why else "")

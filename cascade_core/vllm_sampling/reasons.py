@@ -1,7 +1,7 @@
 """Why vLLM ended, in one line with the setting to change, by what it printed.
 
-The first of `REASONS` that is found wins, whatever else was printed after it; what is not recognised is quoted. What the engines of a
-training job say is `trainers/openrlhf_log.py`'s, whose settings have other names.
+Which of several is told is said in `causes.py`. What the engines of a training job say is `trainers/openrlhf_log.py`'s, whose settings have
+other names.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from cascade_core.causes import cause
 from cascade_core.trainers.openrlhf_log import HEADS, plain
 
 REASONS = (
@@ -60,19 +61,8 @@ REASONS = (
     ),
 )
 _COMPILED = [(re.compile(pattern), told) for pattern, told in REASONS]
-_PROCESS = re.compile(r"^\((?:EngineCore|Worker)[^()]*(?:pid=\d+)[^()]*\)\s*(?:ERROR [\d-]+ [\d:]+ \[[^\]]*\]\s?)?")
-_ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt)\b.*")
 
 
 def reason(lines: Iterable[str], python: str) -> str:
     """Why vLLM ended or stands still, by the lines that it printed; `""` where nothing in them says so."""
-    cleaned = [_PROCESS.sub("", plain(line)) for line in lines]
-    for pattern, told in _COMPILED:
-        for line in cleaned:
-            if found := pattern.search(line):
-                named = {name: text.strip()[:300] for name, text in found.groupdict().items()}
-                return told.format(found=found[0].strip()[:300], python=python, **named)
-    errors = [
-        line.strip() for line in cleaned if _ERROR.match(line) and "Engine core initialization failed" not in line
-    ]
-    return errors[-1][:300] if errors else ""
+    return cause(map(plain, lines), python, _COMPILED)
