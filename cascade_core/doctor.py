@@ -158,7 +158,8 @@ def openrlhf(python: str = "") -> Iterator[Finding]:
         where = versions.folders(python) if python else ()
     except OSError as cause:
         remedy = "name the interpreter of an environment that has OpenRLHF (engine.python, --python); `cascade rehearse --install` makes one for a CPU"
-        yield Finding("openrlhf", "environment", "wrong", str(cause), remedy)
+        why = f"there is no {python}" if isinstance(cause, FileNotFoundError) else str(cause)
+        yield Finding("openrlhf", "environment", "wrong", why, remedy)
         return
     newest, pip = next(iter(versions.TOGETHER)), f"{python} -m pip" if python else "pip"
     found = versions.installed("openrlhf", where)

@@ -67,9 +67,13 @@ def select(path: Path, *, id: str | None = None, sample: int | None = None, limi
             if len(found) < limit:
                 found.append(row)
     if not found:
+        if not known:
+            raise UsageError(
+                f"{path} is empty: rows to explain are JSON lines with domain, id, prompt, answer, response"
+            )
         wanted = " ".join(f"{name} {value!r}" for name, value in (("id", id), ("sample", sample)) if value is not None)
         ids = ", ".join(islice(known, _KNOWN))
-        raise UsageError(f"{path} has no row of {wanted or 'any id'}" + (f"; it begins with {ids}" if known else ""))
+        raise UsageError(f"{path} has no row of {wanted}; it begins with {ids}")
     return found, count
 
 

@@ -7,7 +7,7 @@ only when `tasks=True`: then the first prompt of each domain is shown and the ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,11 +19,13 @@ from cascade_core.consistency import foreign
 from cascade_core.domain import Benchmark, Domain, Task
 from cascade_core.errors import CascadeError, PluginBroken, SpecError
 from cascade_core.folder import START, StageFolder
+from cascade_core.nearest import hint
 from cascade_core.plugins import Registry, registry
 from cascade_core.pretrained import context
 from cascade_core.prompts import check, step_size
 from cascade_core.provision import chosen
 from cascade_core.settings import Evaluation, Sampling, Spec, Stage
+from cascade_core.sources import SUFFIXES
 from cascade_core.trainers import Trainer, trainer_of
 from cascade_core.vllm_sampling import gpus
 
@@ -217,7 +219,21 @@ def _resources(spec: Spec, domains: Mapping[str, Domain], found: Registry) -> tu
 
 def _lacking(spec: Spec, found: Registry) -> tuple[str, ...]:
     trainers = [trainer_of(found.trainer(stage.trainer or spec.trainer), spec.engine) for stage in spec.stages]
-    return tuple(dict.fromkeys(filter(None, [*(trainer.lacks() for trainer in trainers), gpus.lacking(spec)])))
+    told = [*(trainer.lacks() for trainer in trainers), gpus.lacking(spec), *_absent(spec)]
+    return tuple(dict.fromkeys(filter(None, told)))
+
+
+def _absent(spec: Spec) -> Iterator[str]:
+    """Files and folders of the spec that are not here: the run may be meant for another machine."""
+    path = Path(spec.model.path or ".")
+    if not path.is_dir() and path.parent != Path() and path.parent.is_dir():
+        near = hint(path.name, [one.name for one in path.parent.iterdir() if one.is_dir()])
+        yield f"model.path: no folder is at '{path}'{near}; it is taken as a name on the hub"
+    for name, said in named(spec).items():
+        for option, value in said.items():
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, str) and one.endswith(SUFFIXES) and not Path(one).is_file():
+                    yield f"domains.{name}.{option}: no file is at {one!r}"
 
 
 def _tracker(name: str, options: Mapping[str, Any], found: Registry) -> TrackerPlan:

@@ -60,11 +60,28 @@ def refusals(error: ValidationError, data: Any, model: type[BaseModel]) -> Itera
         where, is_key = _where(item["loc"], data)
         if item["type"] == "extra_forbidden":
             key = str(item["loc"][-1])
-            yield Refusal(where, f"unknown key {key!r}{suggestion(key, _fields(model, where[:-1]))}", is_key=True)
+            yield Refusal(where, f"unknown key {key!r}{_meant(key, model, where[:-1])}", is_key=True)
         elif item["type"] == "missing":
             yield Refusal(where, f"{str(item['loc'][-1])!r} is missing")
+        elif item["type"] == "model_type":
+            yield Refusal(where, f"{sentence(item)} (its keys: {', '.join(_fields(model, where))})", is_key)
         else:
             yield Refusal(where, sentence(item), is_key)
+
+
+def _meant(key: str, model: type[BaseModel], where: Where) -> str:
+    """What an unknown key may be: one of a mapping further in or further out, or a name that is near; and what is allowed at `where`."""
+    allowed = _fields(model, where)
+    inner = [name for name in allowed if key in _fields(model, (*where, name))]
+    if inner:
+        return f"; it belongs in {' or '.join(map(repr, inner))} (allowed: {', '.join(allowed)})"
+    outer = [
+        depth for depth, step in enumerate(where) if isinstance(step, str) and key in _fields(model, where[:depth])
+    ]
+    if outer:
+        step = where[outer[-1]]
+        return f"; it belongs beside {step!r}, not in it (allowed: {', '.join(allowed)})"
+    return suggestion(key, allowed)
 
 
 def sentence(item: Mapping[str, Any]) -> str:

@@ -134,4 +134,5 @@ def _hub(source: str) -> Iterator[Mapping[str, Any]]:
     try:
         yield from datasets.load_dataset(name, configuration or None, split=split or "train")
     except (OSError, ValueError) as cause:
-        raise UsageError(f"cannot load data set {source!r}: {str(cause).splitlines()[0]}") from cause
+        where = "" if Path(name).exists() else "nothing of that name is here, and the hub gives none: "
+        raise UsageError(f"cannot load data set {source!r}: {where}{str(cause).splitlines()[0]}") from cause

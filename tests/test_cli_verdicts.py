@@ -197,6 +197,12 @@ def test_explain_names_ids_where_there_is_no_such_row(scored: Path) -> None:
     assert "has no row of id 'z' sample 3; it begins with a, b, c" in told
 
 
+def test_a_file_without_rows_is_no_file_to_explain(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").touch()
+    told = cascade("explain", tmp_path / "rows.jsonl", status=2).stderr
+    assert "rows.jsonl is empty: rows to explain are JSON lines with domain" in told
+
+
 HOSTILE = [
     "\x1b[31mred\x1b[0m",
     "\ud800\x00",

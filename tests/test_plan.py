@@ -190,6 +190,17 @@ def test_tasks_that_cannot_be_loaded_are_a_clear_error(make) -> None:
         make("domains.toy.size=-1", tasks=True)
 
 
+def test_files_and_folders_that_are_not_here_are_lacking(make, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models" / "small").mkdir(parents=True)
+    (tmp_path / "here.jsonl").touch()
+    assert make("model=models/small", "domains.math={data: here.jsonl}").lacking == ()
+    assert make("model=models/smal", "domains.math={data: [here.jsonl, gone.jsonl], eval_data: owner/set}").lacking == (
+        "model.path: no folder is at 'models/smal', did you mean 'small'; it is taken as a name on the hub",
+        "domains.math.data: no file is at 'gone.jsonl'",
+    )
+
+
 def test_a_plan_is_json(make) -> None:
     found = json.loads(json.dumps(make(tasks=True).json()))
     assert found["totals"]["tasks"] == 72 and found["stages"][0]["domains"] == {"toy": 1.0, "other": 1.0}

@@ -343,7 +343,8 @@ def test_arguments_that_nobody_can_look_at_are_said_to_be_so(place):
 
 
 @pytest.mark.drill
-def test_ctrl_c_ends_it_with_one_line_and_leaves_nothing(place, tmp_path):
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_with_one_line_and_leaves_nothing(place, tmp_path, sent):
     (place / "spec.yaml").write_text(SPEC)
     program = "from cascade_core.cli import main; main()"
     running = subprocess.Popen(
@@ -356,7 +357,7 @@ def test_ctrl_c_ends_it_with_one_line_and_leaves_nothing(place, tmp_path):
     try:
         assert any(line.startswith("stage rl: trying") for line in running.stdout)
         assert list((tmp_path / "tmp").glob("cascade-rehearsal-*"))
-        running.send_signal(signal.SIGINT)
+        running.send_signal(sent)
         _, told = running.communicate(timeout=120)
     finally:
         running.kill()

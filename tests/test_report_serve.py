@@ -151,8 +151,9 @@ def ask(port: int, path: str, host: str | None = None, method: str = "GET") -> t
     return answer.status, body
 
 
-def test_the_command_serves_follows_writes_nothing_and_ends_on_ctrl_c(
-    served: tuple[Path, int, subprocess.Popen[str]],
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_serves_follows_writes_nothing_and_ends_when_it_is_told_to(
+    served: tuple[Path, int, subprocess.Popen[str]], sent: signal.Signals
 ) -> None:
     run, port, process = served
     before = content(run)
@@ -174,8 +175,8 @@ def test_the_command_serves_follows_writes_nothing_and_ends_on_ctrl_c(
     while json.loads(ask(port, "/version")[1]) == first:
         assert time.monotonic() < end
         time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60) == ("", "") and process.returncode == 0
+    process.send_signal(sent)
+    assert process.communicate(timeout=60) == ("", f"{run} is followed no longer\n") and process.returncode == 0
 
 
 def test_the_server_listens_on_the_loopback_address_only(run: Path) -> None:

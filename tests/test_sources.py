@@ -48,7 +48,9 @@ def test_a_broken_line_is_named(tmp_path):
 
 
 def test_a_data_set_that_cannot_be_loaded_is_named(tmp_path):
-    with pytest.raises(UsageError, match="cannot load data set"):
+    with pytest.raises(
+        UsageError, match="cannot load data set .*nothing of that name is here, and the hub gives none: "
+    ):
         list(read(str(tmp_path / "nowhere" / "at" / "all")))
 
 

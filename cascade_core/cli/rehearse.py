@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cascade_core.cli.output import Json, Set, console, foreign, print_json
+from cascade_core.cli.signals import as_ctrl_c
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +66,8 @@ def rehearse(
             _install(say)
         if spec is None:
             return
-        result = _rehearse(spec, set_ or [], quick, python, folder, run_folder, steps, tasks, say)
+        with as_ctrl_c():
+            result = _rehearse(spec, set_ or [], quick, python, folder, run_folder, steps, tasks, say)
     except KeyboardInterrupt:
         typer.echo("cascade: interrupted; nothing of the rehearsal is left running", err=True)
         raise typer.Exit(130) from None

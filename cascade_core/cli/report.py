@@ -43,12 +43,15 @@ def report(
 
 
 def _serve(run: Path, port: int, *, json: bool) -> None:
+    from cascade_core.cli.signals import as_ctrl_c
     from cascade_core.report.serve import serve
 
     def say(address: str) -> None:
         if json:
             print_json({"address": address})
         else:
-            typer.echo(f"following {run} at {address} (Ctrl-C ends it)")
+            typer.echo(f"following {run} at {address} (Ctrl-C or SIGTERM ends it)")
 
-    serve(run, port, say)
+    with as_ctrl_c():
+        serve(run, port, say)
+    typer.echo(f"{run} is followed no longer", err=True)

@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def serve(run: Path, port: int, say: Callable[[str], None]) -> None:
-    """Serves the report of `run` until Ctrl-C; `port` 0 takes any that is free. `say` gets the address once it answers.
+    """Serves the report of `run` until `KeyboardInterrupt`; `port` 0 takes any that is free. `say` gets the address once it answers.
 
     Raises:
         RunError: `run` is no run folder.

@@ -28,6 +28,12 @@ def _choice(value: Any) -> Any:
     if isinstance(value, dict):
         if len(value) != 1:
             raise PydanticCustomError("one_choice", "must be one name with its options, found {n}", {"n": len(value)})
+        name, options = next(iter(value.items()))
+        if not isinstance(options, dict | None):
+            told = {"name": name, "found": repr(options)}
+            raise PydanticCustomError(
+                "options", "the options of {name} must be a mapping, found {found}; a name alone is text", told
+            )
         return _options(value)
     if isinstance(value, str) and value.strip():
         return value
