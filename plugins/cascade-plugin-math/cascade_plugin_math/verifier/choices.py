@@ -28,6 +28,7 @@ _PICK = re.compile(
     r"\b[Ii]t(?:'s|\s+is|\s+must\s+be)\s+\(?([A-HJ-Z])\)?\s*[.!]?\s*$"
 )
 _DENIED = re.compile(r"\b(?:not|isn't|never|neither)\s*$|\b(?:not|isn't)\s+\w+\s*$", re.I)
+_ASKED = re.compile(r"[\s)\]*]*\?")
 _LONGEST = 400  # characters of a box that are looked at for letters
 _ONLY = re.compile(r"\s*[*(\[]*([A-Za-z])[)\]*]*\s*[.:]?\s*")
 _OPTIONS = re.compile(r"(?:^|[\s(\\{])\(?([A-E])[).:}]", re.M)
@@ -46,7 +47,9 @@ def chosen(text: str, policy: Policy, box_only: bool) -> frozenset[str]:
     if letters:
         return letters
     only = _ONLY.fullmatch(text[:200])
-    return _valid((only[1],), policy) if only else frozenset()
+    if only:
+        return _valid((only[1],), policy)
+    return _leading(_plain(text), policy) if len(text) < 200 and "\n" not in text.strip() else frozenset()
 
 
 def labelled(label: str, policy: Policy) -> frozenset[str]:
@@ -107,7 +110,9 @@ def _leading(text: str, policy: Policy) -> frozenset[str]:
 
 def _stated(text: str, policy: Policy) -> frozenset[str]:
     picks = [
-        match for match in _PICK.finditer(text) if not _DENIED.search(text, max(0, match.start() - 30), match.start())
+        match
+        for match in _PICK.finditer(text)
+        if not _DENIED.search(text, max(0, match.start() - 30), match.start()) and not _ASKED.match(text, match.end())
     ]
     said = tagged(text) or announcement(text)
     if said is not None:

@@ -148,6 +148,8 @@ def _call(name: str, body: Node, base: Node | None) -> Node:
     args = body.args if body.op in ("list", "tuple") else (body,)
     if name == "exp":
         return make("pow", const("e"), body)
+    if name == "cis":
+        return make("add", fun("cos", body), make("mul", const("i"), fun("sin", body)))
     if name == "factorial":
         return make("fact", body)
     if name == "log" and base is not None:
@@ -233,10 +235,10 @@ def _environment(parser: Parser) -> Node:
         if parser.has("op", "&", "\\\\"):
             if parser.take().text != "&":
                 rows.append([])
-        elif parser.has("op", ",", ";", "."):
+        elif parser.has("op", ",", ";", ".") or (rows[-1] and parser.has("key", "if", "for", "when", "where")):
             parser.take()
         else:
-            rows[-1].append(parser.expression())
+            rows[-1].append(_cell(parser))
             if not (parser.has("op", "&", "\\\\", ",", ";", ".") or parser.has("cmd", "end")):
                 raise Unreadable("an environment is not ended")
     parser.bars.pop()
@@ -244,6 +246,12 @@ def _environment(parser: Parser) -> Node:
     if _environment_name(parser) != name:
         raise Unreadable("an environment is ended by another one")
     return _shaped(name, [row for row in rows if row])
+
+
+def _cell(parser: Parser) -> Node:
+    if parser.has("word", "otherwise", "else") and parser.peek().text in ("end", "\\\\", ",", "."):
+        return Node("word", (), parser.take().text)
+    return parser.expression()
 
 
 def _environment_name(parser: Parser) -> str:

@@ -15,7 +15,9 @@ from cascade_plugin_math.verifier.units import is_unit
 _START = re.compile(r"\\(?:boxed|fbox)\b\s*|\\(?:boxed|fbox)(?=[\d{])")
 _OPENED = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_BARE = re.compile(r"\([^(){}]{1,80}\)|[-+]?\d[\d.,]*\d|[-+]?\d|\\[A-Za-z]+(?:\s*\{[^{}]{0,200}\}){0,2}|[^\s\\{}$]")
+_BARE = re.compile(
+    r"\([^(){}]{1,80}\)|[-+]?\d[\d.,]*\d|[-+]?\d|\\[A-Za-z]+(?:\s*\{[^{}]{0,200}\}){0,2}|(?![A-Za-z]{2})[^\s\\{}$]"
+)
 _JOINT = re.compile(
     r"[\s$,;.*~&:()\[\]]*(?:\\(?:quad|qquad|text\{\s*(?:and|or)\s*\}|[,;:! \]\[()])|and|or|und|oder|\s|[$,;.*~&:()\[\]])*"
 )

@@ -16,7 +16,7 @@ _PARAMETERS = "nkmljtNKM"
 
 def same(label: Node, answer: Node, context: Context) -> bool | None:
     """Whether two families are one; `None` if the label is none."""
-    left, right = _parametric(label), _parametric(answer)
+    left, right = parametric(label), parametric(answer)
     if left is not None and right is not None:
         return _same_family(left, right, context)
     if left is not None or right is not None:
@@ -53,7 +53,7 @@ def _constant(node: Node) -> tuple[Node, str] | None:
     return None if name in symbols(rest) else (rest, name)
 
 
-def _parametric(node: Node) -> tuple[tuple[Node, ...], str] | None:
+def parametric(node: Node) -> tuple[tuple[Node, ...], str] | None:
     """Solutions and their integer parameter: `x = π/4 + nπ, n ∈ Z`."""
     if node.op not in ("list", "and", "cond") or len(node.args) < 2:
         return None

@@ -23,6 +23,9 @@ _FACTORIAL_EQUALS = re.compile(r"(?<=[\d)])!=(?!=)")
 _GLUED_SPACE = re.compile(r"\\q?quad(?=[A-Za-z]\b|[A-Za-z]_)")
 _THIN = re.compile(r"(?<=\d)\s*\\,\s*(?=\d{3}(?!\d))")
 _UPRIGHT_INDEX = re.compile(r"_\s*\{\s*\\(max|min|lim|deg)\s*\}")
+_RAISED_FRACTION = re.compile(r"(?:\{\s*\})?\^\{?(\d{1,9})\}?\s*/\s*_\{?(\d{1,9})\}?")  # ²⁄₃
+_MICRO = re.compile(r"\\mu\s*\\(?:text|mathrm|rm)\s*\{\s*([mgsLl])(?=[}/^\s])")
+_OHM = re.compile(r"(?<=[\d}])\s*(?:\\[,;: ]|~)?\s*(?:\\(?:text|mathrm)\s*\{\s*\\Omega\s*\}|\\Omega)\s*$")
 _RUN = re.compile(r"\\+")
 _DOUBLED = re.compile(
     r"\\\\(?:[dtc]?frac|sqrt|left|right|boxed|text|math(?:rm|bf|bb)|begin|end|pi|infty|cdot|times|pm|[lg]eq?|neq?|in|cup|cap|theta|alpha|"
@@ -59,5 +62,9 @@ def prepared(text: str) -> str:
     if _OVER.search(text):
         text = f"{{{text}}}"
     text = _ROW_SKIP.sub(r"\\\\ ", _UPRIGHT_EXPONENT.sub(r"E\1", text))
+    if "_" in text:
+        text = _RAISED_FRACTION.sub(r"\\frac{\1}{\2}", text)
+    if "\\mu" in text or "\\Omega" in text:
+        text = _OHM.sub(r"\\text{ ohm}", _MICRO.sub(r"\\text{ micro\1", text))
     text = _ISOLATED_TIMES.sub("*", text)
     return _UNIT_VECTOR.sub(lambda match: rf"\unitvector{{{match[1] or match[2]}}}", text)

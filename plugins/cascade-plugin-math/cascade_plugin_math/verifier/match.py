@@ -146,6 +146,8 @@ class Matcher:
             return self.same(left[1], right[1])
         if {left[0].op, right[0].op} == {"apply", "sym"} and (left[0] == sym("y") or right[0] == sym("y")):
             return self.same(left[1], right[1])
+        if (renamed := names.renamed(right, left[0])) is not None:
+            return self.same(left[1], renamed)
         as_rel = [make("rel", name, value, value=("=",)) for name, value in (left, right)]
         try:
             return symbols(left[1]) != frozenset() and equations.same(as_rel[0], as_rel[1], self.context)
@@ -289,6 +291,8 @@ class Matcher:
         """Statements that are kept as they stand: equal if they are built alike from equal parts."""
         if label.op != answer.op or label.value != answer.value or len(label.args) != len(answer.args):
             return False
+        if label.op == "cases":
+            return self._matching(label.args, answer.args)
         return label.op in (*_KEPT_WHOLE, "list", "or", "and") and all(map(self.same, label.args, answer.args))
 
 

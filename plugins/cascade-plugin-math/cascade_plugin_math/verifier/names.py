@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
+from cascade_plugin_math.verifier import units
 from cascade_plugin_math.verifier.exact import rational
-from cascade_plugin_math.verifier.node import Node, canonical, make, sym, symbols, text
+from cascade_plugin_math.verifier.node import Node, canonical, make, substitute, sym, symbols, text
 from cascade_plugin_math.verifier.scalar import Context, equal
 
 FALSE = Node("false")
@@ -75,9 +76,18 @@ def reduce(node: Node, context: Context) -> tuple[Node | None, Node]:
         return None, node
     if len(members) == 1:
         return name, members[0]
+    signs = node.value[-len(members) + 1 :]
+    if (rounded := _broken_off(members[-1])) is not None:
+        members[-1], signs = rounded, (*signs[:-1], "approx")
     if name is None and any(symbols(member) for member in members):
         return None, node
-    return name, _chain(members, node.value[-len(members) + 1 :], context)
+    return name, _chain(members, signs, context)
+
+
+def _broken_off(node: Node) -> Node | None:
+    """The 1.414 of `\\sqrt{2} = 1.414...`."""
+    is_number = node.op == "mul" and len(node.args) == 2 and node.args[0].op == "num" and node.args[1].op == "dots"
+    return node.args[0] if is_number else None
 
 
 def _chain(members: list[Node], signs: tuple[str, ...], context: Context) -> Node:
@@ -97,9 +107,13 @@ def _chain(members: list[Node], signs: tuple[str, ...], context: Context) -> Nod
 def _roughly(exact: Node, rounded: Node) -> bool:
     from cascade_plugin_math.verifier.numeric import Evaluator, Undefined
 
+    (exact, unit), (rounded, other) = units.split(exact), units.split(rounded)
+    converted = units.convert(rounded, other, unit)
+    if converted is None:
+        return False
     evaluator = Evaluator(30)
     try:
-        one, two = evaluator.value(exact, {}), evaluator.value(rounded, {})
+        one, two = evaluator.value(exact, {}), evaluator.value(converted, {})
     except Undefined:
         return False
     return bool(abs(one - two) <= abs(one) / 50)
@@ -119,6 +133,16 @@ def assignments(node: Node, context: Context) -> dict[str, Node] | None:
             return None
         found[text(canonical(name))] = value
     return found if len(found) > 1 else None
+
+
+def renamed(named: tuple[Node, Node], function: Node) -> Node | None:
+    """The value of `f(t) = 2t + 1` in the variable of `f(x)`; `None` where the two are not one function of one variable."""
+    name, value = named
+    variables = [side.args[0] if side.op == "apply" and len(side.args) == 1 else None for side in (name, function)]
+    if name.value != function.value or any(one is None or one.op != "sym" for one in variables):
+        return None
+    mine, other = (str(one.value) for one in variables if one is not None)
+    return substitute(value, mine, sym(other)) if other not in symbols(value) else None
 
 
 def have_one_letter(named: Iterable[str]) -> bool:

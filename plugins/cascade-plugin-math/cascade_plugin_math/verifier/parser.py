@@ -30,6 +30,12 @@ from cascade_plugin_math.verifier.vocabulary import RELATIONS
 
 MAX_DEPTH = 90
 _PRIVATE = ("over", "choose", "atop")
+_DEGREES = (sym("circ"), sym("o"), Node("word", (), "o"))
+_ORDINALS = tuple(
+    ordinal
+    for ending in ("st", "nd", "rd", "th")
+    for ordinal in (Node("word", (), ending), make("mul", *map(sym, ending)))
+)
 
 
 class Parser:
@@ -231,13 +237,15 @@ class Parser:
         return self.raised(left)
 
     def raised(self, left: Node) -> Node:
-        """A power; `^\\circ` is a degree sign and `^T` transposes a matrix."""
+        """A power; `^\\circ` is a degree sign, `5^{th}` is 5, and `^T` transposes a matrix."""
         exponent = self.argument()
         while self.has("op", "^") and self.tokens[self.at - 1].kind != "close":  # plain text: 2^3^2 is 2^(3^2)
             self.take()
             exponent = make("pow", exponent, self.argument())
-        if exponent == sym("circ"):
+        if exponent in _DEGREES:
             return make("degree", left)
+        if exponent in _ORDINALS and left.op == "num":
+            return left
         if exponent in (sym("T"), sym("top"), sym("intercal")) and left.op in ("matrix", "tuple"):
             return constructs.transposed(left) if left.op == "matrix" else left
         if exponent in (sym("prime"), sym("ast"), sym("star"), sym("dagger"), sym("c")):

@@ -15,6 +15,7 @@ from cascade_plugin_math.verifier.layout import unescaped
 from cascade_plugin_math.verifier.node import Node, TooMuch, Unreadable, walk
 from cascade_plugin_math.verifier.parser import parse
 from cascade_plugin_math.verifier.policy import Policy
+from cascade_plugin_math.verifier.trimming import trimmed
 
 MAX_LENGTH = 20_000
 _INDIAN = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}")
@@ -63,7 +64,7 @@ def cleaned(text: str) -> str:
             and not text.endswith("\\" + mark)
         ):
             text = text[len(mark) : -len(mark)].strip()
-    return text
+    return trimmed(text)
 
 
 def is_nothing(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Residue classes: `x \\equiv 3 \\pmod 7`, `3 (mod 7)`, `x \\equiv 2, 5 \\pmod 7`.
 
-Two are the same if their moduli are and the same residues remain. A bare number is no class; but where a number is asked,
+Two are the same if their moduli are and the same residues remain; `n = 7k + 3` with an integer k is a class beside one. A bare number is no class; but where a number is asked,
 it may be written with the modulus it was reckoned by (`4 \\pmod 7` for 4), if it is the remainder itself. Moduli and residues
 that are not whole numbers are not for this module.
 """
@@ -10,7 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cascade_plugin_math.verifier.exact import rational
-from cascade_plugin_math.verifier.node import Node
+from cascade_plugin_math.verifier.families import parametric
+from cascade_plugin_math.verifier.node import Node, num, substitute
+
+_POINTS = (0, 1, 2, -3, 7)
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,9 @@ def same(label: Node, answer: Node) -> bool | None:
     """
     left, right = _read(label), _read(answer)
     if right is None and left is not None:
-        right = _remainder(answer)
+        right = _progressions(answer) or _remainder(answer)
+    if left is None and right is not None:
+        left = _progressions(label)
     if right is None or (left is None and (right.name or len(right.values) > 1)):
         return None
     if left is None:
@@ -57,6 +62,21 @@ def _read(node: Node) -> _Classes | None:
     if len(names) > 1 or any(one is None or one.modulus != last.modulus for one in found):
         return None
     return _Classes("".join(names), tuple(one.values[0] for one in found if one is not None), last.modulus)
+
+
+def _progressions(node: Node) -> _Classes | None:
+    """`n = 5k + 1, k \\in \\mathbb{Z}`: everything that is 1 modulo 5."""
+    found = parametric(node)
+    if found is None or node.args[-1].args[1].value != "Z":
+        return None
+    rows = [[_whole(substitute(item, found[1], num(at))) for at in _POINTS] for item in found[0]]
+    steps = {None if row[0] is None or row[1] is None else row[1] - row[0] for row in rows}
+    step = steps.pop() if len(steps) == 1 else None
+    if step is None or abs(step) < 2 or any(row != [row[0] + step * at for at in _POINTS] for row in rows):
+        return None
+    head = node.args[0]
+    name = str(head.args[0].value) if head.op == "rel" else ""
+    return _Classes(name, tuple(row[0] for row in rows), abs(step))
 
 
 def _class(node: Node, modulus: int | None) -> _Classes | None:

@@ -20,8 +20,7 @@ def settled(node: Node, other: Node) -> Node:
     node = combined(node) or rebuild(node, _change)
     if _is_class(node) and _is_class(other) and node.args[0].op == "rel" != other.args[0].op:
         node = make("cond", node.args[0].args[-1], node.args[1], value="mod")  # `x ≡ 7 (mod 10)` beside `7 (mod 10)`
-    if node.op == "word" and len(node.value) == 1 and node.value.isalpha():
-        return sym(node.value)
+    node = _letter(node)
     if node.op == "mul" and len(node.args) == 2 and node.args[0].op == "sym" and node.args[1].op == "tuple":
         return _applied(node.args[0].value, node.args[1], other)
     return node
@@ -41,7 +40,14 @@ def _applied(name: str, arguments: Node, other: Node) -> Node:
     return arguments if len(name) == 1 and name.isupper() else make("mul", sym(name), arguments)
 
 
+def _letter(node: Node) -> Node:
+    """The name that one upright letter is."""
+    return sym(node.value) if node.op == "word" and len(node.value) == 1 and node.value.isalpha() else node
+
+
 def _change(part: Node) -> Node | None:
+    if part.op in ("list", "and", "or", "set") and any(arg.op == "word" for arg in part.args):
+        return make(part.op, *map(_letter, part.args), value=part.value)
     if part.op == "add" and part.args[0].op in ("numset", "minus"):
         rest = part.args[1:]
         if all(arg.op == "neg" and arg.args[0].op in ("set", "tuple", "numset") for arg in rest):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
-_TAG = re.compile(r"<answer>(.*?)</answer>", re.S | re.I)
+_TAG = re.compile(r"<answer>([^<]*(?:<(?!/?answer>)[^<]*)*)</answer>", re.I)
 _TAG_JOINT = re.compile(r"[\s,;.]*(?:and|or)?[\s,;.]*", re.I)
 _SKIPPED = r"(?:therefore|thus|hence|simply|just|exactly|indeed|then|also|now|clearly|equal to|given by|as follows|the following|the number|the value)"
 _CUE = re.compile(
     r"(?:\b(?:final|correct|right)\s+|\b)(?:answers?|result|solutions?|antwort|r[ée]ponse|respuesta|risposta|ответ)\b(?:\s+(?:to|of|for|in)\s+[^.:=\n]{1,60}?)?"
-    rf"[*_\s]*(?:\b(?:is|are|equals|comes to|becomes|would be|must be|should be|lautet|ist|es|est)\b|[:=—–→]|-(?=\s))[*_\s]*:?[*_\s]*(?:{_SKIPPED}\b[,:\s]*)*"
+    rf"[*_\s]*(?:\b(?:is|are|equals|comes to|becomes|would be|must be|should be|lautet|ist|es|est)\b|[:：=—–→]|-(?=\s))[*_\s]*:?[*_\s]*(?:{_SKIPPED}\b[,:\s]*)*"
     r"|\banswer\*{0,2}\s*\n+|\banswer\*{0,2}\s+(?=(?:\$\$?[^$]{1,300}\$\$?|\\\([\s\S]{1,300}?\\\)|\\\[[\s\S]{1,300}?\\\])\s*\.?\s*(?:\n|$))|####\s*|答案(?:是|为|：|:)?\s*",
     re.I,
 )

@@ -37,8 +37,9 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _HEXADECIMAL = re.compile(
     r"(?<![A-Za-z\\])(?=[0-9A-F]*[A-F])(?=[A-F]{2}|[0-9A-F]*[0-9])[0-9A-F]{2,40}(?=\}?_\{?(?:1[1-6]|\\text)\b)"
 )
+_VOWELS = frozenset("aeiouy")
 _AFTER_INCHES = re.compile(r"[\s}.$]*(?:\^\s*\{?[23]\}?|[²³])?[\s}.$]*")
-_SIGNS = ("<=>", "...", "<=", ">=", "=<", "=>", "!=", "==", "**", "!!", "->", "&&")
+_SIGNS = ("<=>", "...", "<=", ">=", "=<", "=>", "!=", "==", "**", "!!", "->", "&&", ":=")
 _SIGN_NAMES = {
     "<=": "<=",
     ">=": ">=",
@@ -46,6 +47,7 @@ _SIGN_NAMES = {
     "=>": ">=",
     "!=": "!=",
     "==": "=",
+    ":=": "=",
     "**": "^",
     "->": "to",
     "...": "dots",
@@ -240,7 +242,7 @@ class Lexer:
         """Whether an upright name such as `lcm` is a function here: it is applied to something."""
         rest = self.text[self.at : self.at + 24].lstrip(" }")
         return rest[:1] in ("(", "_", "^", "\\", "{") or (
-            word in ("sin", "cos", "tan", "ln", "log") and rest[:1].isalnum()
+            word in ("sin", "cos", "tan", "ln", "log", "cis") and rest[:1].isalnum()
         )
 
     def _letters(self) -> None:
@@ -262,7 +264,7 @@ class Lexer:
             self._emit("sym", run[1])
         elif len(run) > 3 or run.lower() in ALLOWED_BARE or run.lower() in HEDGES:
             self._long_run(run)
-        elif self._is_unit_here(run, last) or (last is None and self._is_word_alone(run)):
+        elif self._is_unit_here(run, last) or self._is_word_alone(run, last):
             self._emit("word", run)
         else:
             for letter in run:
@@ -276,11 +278,15 @@ class Lexer:
             and (last.kind in ("num", "close") or last.text in ("/", "per", "^"))
         )
 
-    def _is_word_alone(self, run: str) -> bool:
-        """Whether three letters that are the whole answer are a word, `cat`, and no product of variables, `xyz`."""
+    def _is_word_alone(self, run: str, last: Token | None) -> bool:
+        """Whether three letters at the end are a word, `cat` or `12 men`, and no product of variables, `xyz`."""
         products = ("abcd", "xyzw", "pqrs", "uvw", "klmn")
+        noun = last is not None and last.kind == "num" and self.spaced and not _VOWELS.isdisjoint(run)
         return (
-            len(run) == 3 and not self.text[self.at :].strip() and not any(set(run.lower()) <= set(p) for p in products)
+            len(run) == 3
+            and (last is None or noun)
+            and not self.text[self.at :].strip()
+            and not any(set(run.lower()) <= set(p) for p in products)
         )
 
     def _is_call(self, run: str) -> bool:

@@ -20,6 +20,10 @@ _BASE: dict[str, tuple[str, Fraction | int]] = {
     "mm": ("length", Fraction(1, 1000)), "millimeter": ("length", Fraction(1, 1000)),
     "millimetre": ("length", Fraction(1, 1000)), "dm": ("length", Fraction(1, 10)), "km": ("length", 1000),
     "kilometer": ("length", 1000), "kilometre": ("length", 1000), "nm": ("length", Fraction(1, 10**9)),
+    "microm": ("length", Fraction(1, 10**6)), "micrometer": ("length", Fraction(1, 10**6)),
+    "micrometre": ("length", Fraction(1, 10**6)), "micron": ("length", Fraction(1, 10**6)),
+    "microg": ("mass", Fraction(1, 10**6)), "microgram": ("mass", Fraction(1, 10**6)),
+    "micros": ("time", Fraction(1, 10**6)), "microsecond": ("time", Fraction(1, 10**6)),
     "inch": ("length", Fraction(254, 10000)), "inches": ("length", Fraction(254, 10000)),
     "foot": ("length", Fraction(3048, 10000)), "feet": ("length", Fraction(3048, 10000)),
     "ft": ("length", Fraction(3048, 10000)), "yard": ("length", Fraction(9144, 10000)),
@@ -48,6 +52,7 @@ _MADE: dict[str, tuple[Mapping[str, int], Fraction | int]] = {
     "liter": ({"length": 3}, Fraction(1, 1000)), "litre": ({"length": 3}, Fraction(1, 1000)),
     "ml": ({"length": 3}, Fraction(1, 10**6)), "mL": ({"length": 3}, Fraction(1, 10**6)),
     "milliliter": ({"length": 3}, Fraction(1, 10**6)), "millilitre": ({"length": 3}, Fraction(1, 10**6)),
+    "microL": ({"length": 3}, Fraction(1, 10**9)), "microl": ({"length": 3}, Fraction(1, 10**9)),
     "cc": ({"length": 3}, Fraction(1, 10**6)), "ha": ({"length": 2}, 10**4), "hectare": ({"length": 2}, 10**4),
     "acre": ({"length": 2}, Fraction(40468564224, 10**7)), "mph": ({"length": 1, "time": -1}, Fraction(1609344, 3600000)),
     "kph": ({"length": 1, "time": -1}, Fraction(1000, 3600)), "kmh": ({"length": 1, "time": -1}, Fraction(1000, 3600)),
@@ -66,6 +71,7 @@ _MADE: dict[str, tuple[Mapping[str, int], Fraction | int]] = {
 }  # fmt: skip
 KNOWN_UNITS = frozenset(_BASE) | frozenset(_MADE)
 _POWERS = {"square": 2, "sq": 2, "squared": 2, "cubic": 3, "cu": 3, "cubed": 3}
+_SCALES = {"C": "celsius", "c": "celsius", "F": "fahrenheit", "f": "fahrenheit"}
 _NOT_A_SYMBOL = spaced("A C K N J W V L l")
 
 
@@ -103,14 +109,25 @@ def split(node: Node) -> tuple[Node, Unit]:
     if node.op == "degree":
         return node.args[0], Unit((("degree", 1),))
     factors = node.args if node.op == "mul" else (node,)
+    if (temperature := _temperature(factors)) is not None:
+        return temperature
     words = [factor for factor in factors if _is_unit(factor)]
     values = [factor for factor in factors if not _is_unit(factor)]
     if not words or not values:
         return node, Unit()
-    if len(values) == 1 and values[0].op == "degree" and len(words) == 1 and words[0].value in ("C", "F", "c", "f"):
-        scale = {"c": "celsius", "f": "fahrenheit"}[words[0].value.lower()]
-        return values[0].args[0], Unit(((scale, 1),))
     return make("mul", *values), _combine(words)
+
+
+def _temperature(factors: tuple[Node, ...]) -> tuple[Node, Unit] | None:
+    """`-15^\\circ C`: a degree sign and the letter of its scale."""
+    if len(factors) != 2 or factors[1].op not in ("word", "sym") or factors[1].value not in _SCALES:
+        return None
+    size = factors[0].args[0] if factors[0].op == "neg" else factors[0]
+    if size.op != "degree":
+        return None
+    return (make("neg", *size.args) if size is not factors[0] else size.args[0]), Unit(
+        ((_SCALES[factors[1].value], 1),)
+    )
 
 
 def _is_unit(node: Node) -> bool:

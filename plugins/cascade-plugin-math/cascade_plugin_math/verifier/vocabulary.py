@@ -32,7 +32,7 @@ FUNCTIONS = {
     "min": "min", "Re": "re", "Im": "im", "arg": "arg", "sqrt": "sqrt", "cbrt": "cbrt", "factorial": "factorial",
     "binomial": "binom", "binom": "binom", "nCr": "binom", "comb": "binom", "nPr": "perm", "perm": "perm",
     "conjugate": "conj", "det": "det", "deg": "deg", "dim": "dim", "ker": "ker", "tr": "tr", "Pr": "Pr",
-    "erf": "erf", "Gamma": "Gamma",
+    "erf": "erf", "Gamma": "Gamma", "cis": "cis",
 }  # fmt: skip
 _TWO = frozenset(("logb", "binom", "perm", "mod"))
 _MANY = frozenset(("gcd", "lcm", "max", "min"))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
+from cascade_plugin_math.verifier import spelled
 from cascade_plugin_math.verifier.characters import plain
-from cascade_plugin_math.verifier.tables import listed, spaced
+from cascade_plugin_math.verifier.tables import spaced
 from cascade_plugin_math.verifier.units import stem
 from cascade_plugin_math.verifier.vocabulary import HEDGES
 
@@ -27,13 +28,6 @@ _ANNOUNCED = re.compile(
 _WHOLE = re.compile(r"\\(?:text|textbf|mathrm)\s*\{([^{}]{1,200})\}")
 _ANNOUNCING = spaced("is are equals answer correct right true")
 _FILLERS = spaced("the a an number numbers of its")
-_SMALL = listed(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-)
-_TENS = listed("twenty thirty forty fifty sixty seventy eighty ninety")
-_NUMBERS = {word: value for value, word in enumerate(_SMALL)} | {
-    word: 10 * value for value, word in enumerate(_TENS, 2)
-}
 _PHRASES = {
     "none": "\\{\\}",
     "no solution": "\\{\\}", "no solutions": "\\{\\}", "no real solution": "\\{\\}", "no real solutions": "\\{\\}", "empty set": "\\{\\}",
@@ -50,6 +44,7 @@ _REALS = re.compile(
 )
 _AND = re.compile(r"\s*,?\s*\b(?:and|or)\b\s*(?:x\s*=\s*)?|,\s*x\s*=\s*")
 _LETTERS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
+_OPTION = re.compile(r"^(?:(?:the )?(?:option|choice) )?\(?([a-j])\)?$")
 _SAME = {
     "the limit does not exist": "does not exist",
     "limit does not exist": "does not exist",
@@ -90,20 +85,8 @@ def phrase(text: str) -> str | None:
         return reals[1] or rf"\mathbb{{R}}\setminus\{{{_AND.sub(',', reals[2])}\}}"
     if said in _PHRASES:
         return _PHRASES[said]
-    return _number(said)
-
-
-def _number(said: str) -> str | None:
-    sign = ""
-    if said.startswith(("negative ", "minus ")):
-        sign, said = "-", said.split(" ", 1)[1]
-    parts = said.split()
-    if len(parts) == 1 and parts[0] in _NUMBERS:
-        return f"{sign}{_NUMBERS[parts[0]]}"
-    if len(parts) == 2 and parts[0] in _TENS and parts[1] in _SMALL[1:10]:
-        return f"{sign}{_NUMBERS[parts[0]] + _NUMBERS[parts[1]]}"
-    scale = {"hundred": 100, "thousand": 1000, "million": 10**6}.get(parts[-1]) if len(parts) == 2 else None
-    return f"{sign}{_NUMBERS[parts[0]] * scale}" if scale and parts[0] in _NUMBERS else None
+    number = spelled.value(said)
+    return None if number is None else str(number)
 
 
 def is_wordy(text: str) -> bool:
@@ -119,7 +102,7 @@ def is_wordy(text: str) -> bool:
 def same(label: str, answer: str) -> bool:
     """Whether two texts say the same."""
     left, right = (spoken(side) for side in (label, answer))
-    left, right = (_SAME.get(side, side) for side in (left, right))
+    left, right = (_OPTION.sub(r"\1", _SAME.get(side, side)) for side in (left, right))
     if not left or not right:
         return False
     if left == right or left.replace(" ", "") == right.replace(" ", ""):

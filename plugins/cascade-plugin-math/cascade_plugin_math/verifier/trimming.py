@@ -1,0 +1,59 @@
+"""What an answer carries beside its value: `\\therefore` before it, a check mark behind it, its own rounding in brackets.
+
+Works on plain text before it is read. A rounding becomes `\\approx`, so that the rule for chains checks it; nothing else that
+has a value is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LEADS = ("\\therefore", "\\implies", "\\Rightarrow", "\\Longrightarrow", "∴")
+_ORNAMENTS = (
+    "\\checkmark",
+    "\\blacksquare",
+    "\\square",
+    "\\Box",
+    "\\qedsymbol",
+    "\\qed",
+    "✓",
+    "✔",
+    "✔\ufe0f",
+    "✅",
+    "■",
+    "□",
+    "∎",
+)
+_BLANK = re.compile(r"(?:\s|\\[,;:! ]|\\q?quad(?![A-Za-z]))+$")
+_ROUNDING = re.compile(
+    r"[\s,~]*(?:\\[,;: ]|\\q?quad(?![A-Za-z]))*\s*(?:\\text\s*\{)?\s*\(?\s*(?:\\text\s*\{)?\s*(?:or\s+)?"
+    r"(?:\\approx(?![A-Za-z])|(?:approximately|approx\b\.?|about|roughly))\s*(?:\}\s*)?(?:\\approx(?![A-Za-z]))?\s*\$?"
+    r"(-?\d{1,40}(?:[.,]\d{1,40})*)(?:\\?\.\.\.|\\[lc]?dots)?\s*\$?(?:\s*\\?(?:text|mathrm)?\s*\{?\s*[A-Za-z]{1,12}\s*\}?)?\s*\)?\s*\}?\s*\)?$"
+)
+_OF_A = re.compile(r"(?<=[\d}])(\s*\\text\s*\{)?\s*\bof\s+(?:an?|the)\s+(?=[a-z]{3})")
+
+
+def trimmed(text: str) -> str:
+    """The text without them; the text itself where nothing else would be left."""
+    for lead in _LEADS:
+        if text.startswith(lead) and (rest := text[len(lead) :].lstrip()) and not text[len(lead)].isalpha():
+            text = rest
+    while text.endswith(_ORNAMENTS):
+        ornament = max((mark for mark in _ORNAMENTS if text.endswith(mark)), key=len)
+        rest = _BLANK.sub("", text[: -len(ornament)])
+        if not rest:
+            break
+        text = rest
+    if " of " in text:
+        text = _OF_A.sub(r"\1 ", text)
+    return _rounded(text) if any(word in text for word in ("approx", "about", "roughly")) else text
+
+
+def _rounded(text: str) -> str:
+    """`2\\sqrt2 \\text{ (about 2.83)}` as `2\\sqrt2 \\approx 2.83`."""
+    match = _ROUNDING.search(text[-400:])
+    exact = text[-400:][: match.start()] if match else ""
+    if match is None or not exact.strip():
+        return text
+    closing = match[0].count("}") - match[0].count("{")  # 1: the rounding stands within the text of a unit
+    return text if closing not in (0, 1) else rf"{text[:-400]}{exact}{'}' * closing} \approx {match[1]}"
