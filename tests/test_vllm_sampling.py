@@ -22,6 +22,7 @@ from cascade_core.lock import pinned_spec
 from cascade_core.respondent import seed_of
 from cascade_core.rows import read
 from cascade_core.settings import InitModel, Sampling, Spec
+from cascade_core.trainers.openrlhf_guard import MARK
 from cascade_core.vllm_sampling import Vllm, chosen
 from cascade_core.vllm_sampling.program import Asked
 from cascade_core.vllm_sampling.reasons import reason
@@ -250,6 +251,16 @@ def test_a_killed_run_leaves_no_engine(rig: Rig, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("FAKE_VLLM", "")
     (found,) = rig.all_of(exam())
     assert len(found) == 12 and len(rig.lines("asked")) == 8
+
+
+def test_what_an_evaluation_of_another_model_left_running_is_ended_before_its_answers_are_removed(rig: Rig) -> None:
+    record = rig.folder / "sampling" / "process.json"
+    record.parent.mkdir()
+    record.write_text(json.dumps({"token": f"of-{rig.folder.name}", "guard": 0}))
+    left = subprocess.Popen(["sleep", "300"], env={**os.environ, MARK: f"of-{rig.folder.name}"})
+    (record.parent / "begun.json").write_text('{"model": "another"}')
+    with rig.sampler(exam()):
+        assert not record.exists() and left.wait(60) == -signal.SIGKILL
 
 
 def test_what_comes_is_judged_before_the_last_has_come(rig: Rig) -> None:

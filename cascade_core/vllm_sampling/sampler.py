@@ -27,7 +27,7 @@ from cascade_core.folder import load_json
 from cascade_core.rows import write_json
 from cascade_core.sampling import Sample, check_length
 from cascade_core.vllm_sampling import Vllm, pinned
-from cascade_core.vllm_sampling.session import Session, kept
+from cascade_core.vllm_sampling.session import Session, end_earlier, kept
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -48,7 +48,8 @@ class VllmSampler:
         modes: how a task's mode is said to the model.
 
     Raises:
-        TrainerError: the model's tokenizer cannot be read, or a prompt leaves no room for a response in its context.
+        TrainerError: the model's tokenizer cannot be read, a prompt leaves no room for a response in its context, or what an
+            earlier evaluation in the folder left running cannot be ended.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class VllmSampler:
         self._found: dict[Place, Sample] = {}
         self._asked: set[Place] = set()
         self._session: Session | None = None
+        end_earlier(folder)  # whose record goes with the folder, where nothing of it is kept
         self._recall(exams)
 
     def __enter__(self) -> VllmSampler:

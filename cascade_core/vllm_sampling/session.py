@@ -36,11 +36,11 @@ class Session:
 
     Args:
         arguments: vLLM's own, for its engine.
-        folder: where they talk; what an earlier session left there is ended, and its answers stay.
+        folder: where they talk; `end_earlier` was called for it, and the answers that it holds stay.
         log: where vLLM's output is appended.
 
     Raises:
-        TrainerError: there is no such interpreter, or what an earlier session left cannot be ended.
+        TrainerError: there is no such interpreter.
     """
 
     def __init__(self, vllm: Vllm, arguments: Mapping[str, Any], folder: Path, log: Path) -> None:
@@ -56,7 +56,6 @@ class Session:
             raise TrainerError(
                 f"{self._vllm.python} is no program that can be run; set engine.python to an interpreter"
             )
-        end_old(self._folder / "process.json")
         self._folder.mkdir(parents=True, exist_ok=True)
         asked, answers, job = (self._folder / name for name in ("asked.jsonl", "answers.jsonl", "job.json"))
         told = {"asked": asked, "answers": answers, "beat": self._folder / "beat"}
@@ -142,6 +141,15 @@ class Session:
     def _failed(self, how: str) -> str:
         why = reason(self._recent, self._vllm.python)
         return f"sampling with vLLM {how}" + (f": {why}" if why else "") + f"; see {self._log}"
+
+
+def end_earlier(folder: Path) -> None:
+    """Ends what an earlier session in `folder` left running: it would write among the answers of the next.
+
+    Raises:
+        TrainerError: it cannot be ended.
+    """
+    end_old(folder / "process.json")
 
 
 def kept(folder: Path) -> Iterator[dict[str, Any]]:
