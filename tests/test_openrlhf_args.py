@@ -117,6 +117,14 @@ def test_sampling_beside_training_takes_the_gpus_that_it_is_given() -> None:
     assert (found["actor.num_nodes"], found["vllm.num_engines"]) == (4, 32)
 
 
+def test_a_reference_model_takes_no_gpus_beside_those_of_training() -> None:
+    given = {"train.async_enable": True, "actor.num_nodes": 4, "vllm.num_engines": 32}
+    for args, shares in ((given, "train.colocate_actor_ref"), ({}, "train.colocate_all")):
+        found = parsed(stage(kl=0.01, trainer_args=args))
+        assert found[shares] and found["ref.num_nodes"] == found["actor.num_nodes"]
+        assert found["ref.num_gpus_per_node"] == found["actor.num_gpus_per_node"] == 8
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

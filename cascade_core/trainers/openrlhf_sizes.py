@@ -67,7 +67,9 @@ def placement(stage: Stage, cluster: Cluster) -> dict[str, int | bool]:
     _fill(where, cluster, (nodes, gpus), (engines, wide), is_async)
     shared = {"train.colocate_all": not is_async}
     actor = {"actor.num_nodes": nodes, "actor.num_gpus_per_node": gpus}
-    reference = {"ref.num_nodes": nodes, "ref.num_gpus_per_node": gpus} if stage.kl else {}
+    reference: dict[str, int | bool] = {"ref.num_nodes": nodes, "ref.num_gpus_per_node": gpus} if stage.kl else {}
+    if stage.kl and is_async:  # the reference model would wait for GPUs of its own
+        reference["train.colocate_actor_ref"] = True
     return {**shared, **actor, **reference, "vllm.num_engines": engines, "vllm.tensor_parallel_size": wide}
 
 
