@@ -19,7 +19,8 @@ from typing import Any
 from cascade_sandbox import Dialogue, Input, Limits, Program, Result, Sandbox, Session, UnknownLanguage
 
 from cascade_core.errors import TaskError
-from cascade_plugin_code.exam import Exam
+from cascade_plugin_code import control
+from cascade_plugin_code.exam import Code, Exam
 from cascade_plugin_code.harness import examine, loading, program, stand_in
 from cascade_plugin_code.harness.typed import Unplain, loads
 from cascade_plugin_code.special import SpecialJudge
@@ -28,7 +29,6 @@ from cascade_plugin_code.words import MOST_SHOWN, ended, last_line, printable, s
 MOST_TIMEOUTS = 5
 """After so many tests of one program have used up their time, the rest count as not passed and are not run."""
 _MOST_VALUE_BYTES = 8 << 20
-_MUCH_TO_READ = 1 << 20  # bytes from the solution; fewer cannot be what keeps the tests busy
 
 
 @dataclass(frozen=True)
@@ -138,32 +138,33 @@ def _call_verdict(result: Result, expected: Any, exam: Exam, limits: Limits) -> 
 
 # --- assert ---------------------------------------------------------------------------------------------------------
 def _codes(sandbox: Sandbox, exam: Exam, source: str) -> Generator[Verdict, None, None]:
-    judged = Program(program("serve"), "python", _beside(exam, source))
     for test in exam.codes:
-        files = {
-            stand_in.TEST: test.source.encode("utf-8", "replace"),
-            examine.ENTRY_POINT: exam.entry_point.encode(),
-            examine.LOOKING: test.looking.encode(),
-        }
-        yield _code_verdict(sandbox.converse(judged, Program(program("examine"), "python", files), exam.limits), exam)
+        yield _code_verdict(sandbox, exam, test, _conversation(sandbox, exam, test, source))
 
 
-def _code_verdict(dialogue: Dialogue, exam: Exam) -> Verdict:
+def _conversation(sandbox: Sandbox, exam: Exam, test: Code, source: str) -> Dialogue:
+    """The test code's with a solution; they share nothing else."""
+    files = {
+        stand_in.TEST: test.source.encode("utf-8", "replace"),
+        examine.ENTRY_POINT: exam.entry_point.encode(),
+        examine.LOOKING: test.looking.encode(),
+    }
+    solution = Program(program("serve"), "python", _beside(exam, source))
+    return sandbox.converse(solution, Program(program("examine"), "python", files), exam.limits)
+
+
+def _code_verdict(sandbox: Sandbox, exam: Exam, test: Code, dialogue: Dialogue) -> Verdict:
     """The test side's verdict; a limit of the solution is told as such.
 
     Raises:
-        TaskError: the test code is at fault, or the examination did not come to its end.
+        TaskError: the test code is at fault, or the examination does not come to its end whatever the solution is.
     """
     solution, tests = dialogue.left, dialogue.right
-    # Words on standard error can make "memory" of "failed"; the status is the examination's own.
-    status = tests.exit_code if tests.verdict in ("failed", "memory") else 0
+    status = _status(tests)
     if status == examine.PASSED:
         return Verdict(True, cpu_seconds=solution.cpu_seconds)
-    slow = tests.is_limit and tests.cpu_seconds >= 0.9 * exam.limits.cpu_seconds > solution.cpu_seconds
-    if solution.is_limit and not slow:
+    if solution.is_limit and not tests.is_limit:
         return _limited(solution, exam.limits)
-    if tests.is_limit and len(solution.stdout) > _MUCH_TO_READ:
-        return Verdict(False, "the solution said more than its tests could read", "output", "", solution.cpu_seconds)
     why = last_line(tests.stderr)
     if status == examine.FAILED:
         if why.startswith(stand_in.SOLUTION_ENDED):
@@ -171,4 +172,20 @@ def _code_verdict(dialogue: Dialogue, exam: Exam) -> Verdict:
         return Verdict(False, why or "failed", cpu_seconds=solution.cpu_seconds)
     if status == examine.BROKEN:
         raise TaskError(f"the test code is at fault: {why}")
-    raise TaskError(f"the test code did not come to its end: {ended(tests, exam.limits)}")
+    why = f"did not come to its end: {ended(tests, exam.limits)}"
+    nothing = control.solution(test.source, exam.entry_point)
+    if not _status(_conversation(sandbox, exam, Code(control.tests(test.source)), nothing).right):
+        raise TaskError(f"the test code {why}")
+    if solution.is_limit:
+        return _limited(solution, exam.limits)
+    limit = tests.verdict if tests.is_limit else ""
+    return Verdict(False, f"with what the solution gave it, the test code {why}", limit, "", solution.cpu_seconds)
+
+
+def _status(tests: Result) -> int:
+    """What the examination ended with, 0 if it did not come to that.
+
+    Words on standard error can make "memory" of "failed"; the status is the examination's own.
+    """
+    known = (examine.PASSED, examine.FAILED, examine.BROKEN)
+    return tests.exit_code if tests.verdict in ("failed", "memory") and tests.exit_code in known else 0

@@ -1,8 +1,8 @@
 """The special judge: a program of the data set that says whether an output is right, where many are.
 
-It is called with three file names, `input`, `output` and `expected`, and says by its exit status: 0 right, 1 wrong. Any other status, a
-signal, or a limit that it runs into, is a failure of the judge and no verdict. It is no part of the answer, but it reads what a
-hostile program printed, so it runs in the sandbox as well, in a place that no judged program ever sees.
+It is called with three file names, `input`, `output` and `expected`, and says by its exit status: 0 right, 1 wrong. Any other status is a failure of
+the judge and no verdict. So is a signal, or a limit that it runs into, unless it comes to an end with the expected output: then it was this output's doing.
+The judge is no part of the answer, but it reads what a hostile program printed, so it runs in the sandbox as well, in a place that no judged program ever sees.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import TracebackType
 
-from cascade_sandbox import Input, Limits, Program, Sandbox, Session, UnknownLanguage
+from cascade_sandbox import Input, Limits, Program, Result, Sandbox, Session, UnknownLanguage
 
 from cascade_core.errors import TaskError
 from cascade_plugin_code.checkers import Checker
@@ -18,7 +18,7 @@ from cascade_plugin_code.exam import Talk
 from cascade_plugin_code.words import ended, first_line
 
 LEAST = Limits(cpu_seconds=10.0)
-_RIGHT, _WRONG = 0, 1
+_WRONG = 1
 
 
 class SpecialJudge:
@@ -41,14 +41,23 @@ class SpecialJudge:
             TaskError: the judge failed.
             SandboxError: it could not be run.
         """
-        files = {"input": test.stdin, "output": output, "expected": test.stdout.encode("utf-8", "surrogatepass")}
-        result = self._opened().run(Input(args=("input", "output", "expected"), files=files))
-        if result.verdict == "ok" and result.exit_code == _RIGHT:
+        expected = test.stdout.encode("utf-8", "surrogatepass")
+        result = self._asked(test, output, expected)
+        if result.verdict == "ok":
             return ""
-        if result.verdict in ("failed", "memory") and result.exit_code == _WRONG:
+        if _says_wrong(result):
             said = first_line(result.stdout.decode("utf-8", "replace"))
             return f"the special judge says wrong{': ' if said else ''}{said}"
-        raise TaskError(f"the special judge failed: {ended(result, self._limits)}")
+        why = f"the special judge failed: {ended(result, self._limits)}"
+        if result.is_limit or result.exit_code < 0:
+            control = self._asked(test, expected, expected)
+            if control.verdict == "ok" or _says_wrong(control):
+                return f"with this output, {why}"
+        raise TaskError(why)
+
+    def _asked(self, test: Talk, output: bytes, expected: bytes) -> Result:
+        files = {"input": test.stdin, "output": output, "expected": expected}
+        return self._opened().run(Input(args=("input", "output", "expected"), files=files))
 
     def _opened(self) -> Session:
         if self._session is None:
@@ -70,3 +79,7 @@ class SpecialJudge:
     ) -> None:
         if self._session is not None:
             self._session.close()
+
+
+def _says_wrong(result: Result) -> bool:
+    return result.verdict in ("failed", "memory") and result.exit_code == _WRONG
