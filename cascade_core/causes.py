@@ -17,7 +17,10 @@ _ERROR = re.compile(r"^\s*(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt)\b.*")
 _LEVEL = re.compile(r"^(?:ERROR|WARNING|INFO) [\d-]+ [\d:]+ \[[\w./]+:\d+\] ?")
 _POINTS = re.compile(
     r"root cause|creation task|(?:ActorDied|ActorUnavailable|RayTask|ChildFailed|CalledProcess)Error|SignalException|^\s*Exception ignored in"
+    r"|Connection (?:closed|reset) by peer|Executor failed"
 )
+# What others print of a process that could print nothing itself.
+_KILLED = re.compile(r"died unexpectedly|EngineDeadError|worker process has died|Connection (?:closed|reset) by peer")
 _GOES_ON = re.compile(r"\b(?:retry(?:ing)?|try(?:ing)? again|fall(?:ing|s)? back|right now)\b", re.IGNORECASE)
 _LONGEST = 300
 
@@ -47,6 +50,12 @@ def last_error(lines: Sequence[str]) -> str:
     """The last error that is printed, before one that only points at another; `""` where there is none."""
     errors = [line.strip()[:_LONGEST] for line in reversed(lines) if _ERROR.match(line)]
     return next((text for text in errors if not _POINTS.search(text)), errors[0] if errors else "")
+
+
+def was_killed(lines: Sequence[str]) -> bool:
+    """Whether a process of the program's died without a word: all that is printed only points at it."""
+    last = last_error(lines)
+    return (not last or bool(_POINTS.search(last))) and any(map(_KILLED.search, lines))
 
 
 def _first(lines: Sequence[str], python: str, known: Known) -> tuple[re.Pattern[str] | None, str]:

@@ -142,3 +142,31 @@ vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See 
     for told in (reason(printed), of_evaluation(printed.splitlines(), "python")):
         assert "attention heads (Unsupported CPU attention configuration: head_dim=16)" in told
         assert "change model.init.heads or model.init.hidden_size" in told
+
+
+# As gloo, vLLM 0.29 and Ray 2.55 print it when a process was ended by SIGKILL: the peers' errors, and nothing of its own.
+GONE = f"""\
+{ACTOR}(EngineCore pid=30244) ERROR 12-01 03:29:42 [multiproc_executor.py:314] Worker proc VllmWorker-0 died unexpectedly (exit code: -9), shutting down executor.
+{ACTOR}(EngineCore pid=30244) ERROR 12-01 03:29:42 [core.py:1376] RuntimeError: Executor failed.
+{ACTOR}ERROR 12-01 03:29:42 [async_llm.py:819] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.
+ray.exceptions.RayTaskError(RuntimeError): \x1b[36mray::PPOTrainer.fit()\x1b[39m (pid=27906, ip=10.0.0.2, actor_id=3f3f46220af0)
+RuntimeError: [gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:7381. This is typically caused by a remote worker crashing.
+"""
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        GONE,
+        "\n".join(GONE.splitlines()[2:]),
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+    ],
+)
+def test_a_process_that_was_killed_is_told_where_nothing_but_its_peers_say_anything(printed: str) -> None:
+    assert reason(printed).startswith("one of its processes died without a word")
+    assert "give the same command again" in reason(printed)
+
+
+def test_a_process_that_died_of_an_error_of_its_own_is_told_with_it() -> None:
+    error = "ValueError: rope_scaling 'new' is not known"
+    assert reason(f"{ACTOR}(EngineCore pid=5400) ERROR 12-01 03:29:42 [core.py:1376] {error}\n{GONE}") == error

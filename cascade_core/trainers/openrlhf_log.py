@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cascade_core.causes import cause, last_error
+from cascade_core.causes import cause, last_error, was_killed
 
 # Anchored to what the logger itself puts before its message: a response that is printed as a sample may hold anything.
 _STEP = re.compile(r"^[A-Z]+ [\d-]+ [\d:]+ ppo_trainer(?:_async)?\.py:\d+\] \S* ?Global step (\d+): \{(.*)\}")
@@ -98,6 +98,11 @@ REASONS = (
         "the packages beside OpenRLHF do not fit it: {found}; `cascade doctor` says which versions go together",
     ),
 )
+KILLED = (
+    "one of its processes died without a word, as one that the kernel ends for want of memory (`dmesg` tells it); lower"
+    " rollout.prompts_per_step, micro_batch or engine.gpus if so, or give the same command again"
+)
+"""Where no process has said why."""
 _COMPILED = [(re.compile(pattern, re.IGNORECASE), told) for pattern, told in REASONS]
 _CREATION = re.compile(r"error raised in its creation task(?:, ray::(\w+))?")
 
@@ -141,7 +146,7 @@ def board(folder: Path) -> dict[int, dict[str, float]]:
 def reason(lines: list[str], python: str) -> str:
     """Why a job ended or stands still, by what it printed; `""` where nothing in it says so."""
     cleaned = [text for text in map(plain, lines) if not _SAMPLE.match(text)]
-    return cause(cleaned, python, _COMPILED, _unbuilt)
+    return cause(cleaned, python, _COMPILED, lambda firm: _unbuilt(firm) or (KILLED if was_killed(firm) else ""))
 
 
 def _unbuilt(lines: Sequence[str]) -> str:
