@@ -29,6 +29,11 @@ class Events:
         with self.path.open("a", encoding="utf-8") as out:
             out.write(dump(event) + "\n")
 
+    def emit_once(self, kind: str, stage: str, **fields: Any) -> None:
+        """Appends one event, unless the stage has one of this kind already."""
+        if not any(event["kind"] == kind and event["stage"] == stage for event in self.read()):
+            self.emit(kind, stage, **fields)
+
     def read(self) -> list[dict[str, Any]]:
         """All events; a last line that a kill cut short is left out."""
         if not self.path.exists():
@@ -40,6 +45,10 @@ class Events:
             except ValueError:
                 break
         return events
+
+    def steps(self, stage: str) -> list[dict[str, Any]]:
+        """The events of the stage's steps."""
+        return [event for event in self.read() if event["kind"] == "step" and event["stage"] == stage]
 
     def rewind(self, keep: Callable[[Mapping[str, Any]], bool]) -> None:
         """Keeps the events for which `keep` is true: those of work that will not be redone."""

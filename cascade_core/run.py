@@ -3,7 +3,7 @@
 `run` does what the spec says and nothing that is done: a stage with `metrics.json` is finished. Killed at any moment and
 given again, a run ends with the same files, clocks aside: at most one evaluation, or the steps since the last checkpoint
 inside the stage, are done again. This module decides what comes next; drawing, training, judging and measuring are
-elsewhere.
+elsewhere, and which model a stage starts from is `lineage.py`'s.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,9 @@ from cascade_core.folder import (
     need_space,
 )
 from cascade_core.judge import Judge
+from cascade_core.lineage import Lineage
 from cascade_core.measurement import SAMPLING, measured
-from cascade_core.prepare import Prepared, local_model, prepare
+from cascade_core.prepare import Prepared, prepare
 from cascade_core.prompts import draw
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Spec, Stage
@@ -104,6 +106,7 @@ class _Run:
         self.scorer = self._scorer()
         self.events = Events(folder / "events.jsonl")
         self.stages = _stages(prepared.spec, folder)
+        self.lineage = Lineage(self.spec, self.stages)
         self.held_out = evaluate.held_out([*prepared.exams, *prepared.pair_exams])
 
     def _scorer(self) -> Scorer:
@@ -111,9 +114,9 @@ class _Run:
 
     def all(self) -> Path:
         self._rewind()
-        self._emit_once("run_start", "", name=self.spec.name)
+        self.events.emit_once("run_start", "", name=self.spec.name)
         if self.resources.facts:
-            self._emit_once("resources", "", **self.resources.facts)
+            self.events.emit_once("resources", "", **self.resources.facts)
         tracking = Tracking(self.prepared.trackers, self.spec, self.folder, self.say)
         with tracking.told(self.events):
             return self._all(tracking)
@@ -128,38 +131,32 @@ class _Run:
             self._stage(index, stage)
             report.write(self.folder)
             tracking.tell()
-        self._emit_once("run_end", "")
+        self.events.emit_once("run_end", "")
         return report.write(self.folder)
 
     def _rewind(self) -> None:
         """Forgets the events of work that is going to be done again, or whose end a kill kept from being written down."""
-        keep: dict[str, Callable[[Mapping[str, Any]], bool]] = {
-            "": lambda event: event["kind"] in ("run_start", "resources")
-        }
-        for index, stage in enumerate(self.stages):
-            if stage.is_finished:
-                keep[stage.id] = lambda event: True
-                continue
-            done = self._steps_done(index, stage)
-            keep[stage.id] = lambda event, done=done: (  # type: ignore[misc]
-                (event["kind"] == "step" and event["step"] < done)
-                or (event["kind"] == "checkpoint" and event["step"] <= done)
-                or (event["kind"] in ("stage_start", "data"))
-            )
-            break
-        if all(stage.is_finished for stage in self.stages):
-            keep[""] = lambda event: True
-        self.events.rewind(lambda event: event["stage"] in keep and keep[event["stage"]](event))
+        finished = [stage.id for stage in takewhile(lambda stage: stage.is_finished, self.stages)]
+        under_way = next(iter(self.stages[len(finished) :]), None)
+        done = self._steps_done(len(finished), under_way) if under_way else 0
+
+        def is_kept(event: Mapping[str, Any]) -> bool:
+            kind, stage = event["kind"], event["stage"]
+            if under_way is None or stage in finished:
+                return True
+            if stage != under_way.id:
+                return not stage and kind in ("run_start", "resources")
+            if kind == "step":
+                return bool(event["step"] < done)
+            return bool(kind in ("stage_start", "data") or (kind == "checkpoint" and event["step"] <= done))
+
+        self.events.rewind(is_kept)
 
     def _steps_done(self, index: int, stage: StageFolder) -> int:
         if index == 0:
             return 0
         setting = self.spec.stages[index - 1]
         return setting.steps if stage.checkpoint.exists() else self._trainer(setting).resume_step(stage.path)
-
-    def _emit_once(self, kind: str, stage: str, **fields: Any) -> None:
-        if not any(event["kind"] == kind and event["stage"] == stage for event in self.events.read()):
-            self.events.emit(kind, stage, **fields)
 
     def _trainer(self, stage: Stage) -> Trainer:
         return trainer_of(self.prepared.trainers[stage.name], self.spec.engine)
@@ -170,9 +167,9 @@ class _Run:
         self._provide(index - 1, stage)
         self.resources.check()
         stage.path.mkdir(parents=True, exist_ok=True)
-        self._emit_once("stage_start", stage.id, stage_kind=setting.kind if setting else START, index=index)
+        self.events.emit_once("stage_start", stage.id, stage_kind=setting.kind if setting else START, index=index)
         if setting is None:
-            model = self._start(stage)
+            model = self.lineage.start()
         else:
             seconds["data_seconds"] = self._data(stage, setting)
             seconds["train_seconds"] = self._train(index, stage, setting)
@@ -181,7 +178,7 @@ class _Run:
         self._warn(index, stage, benchmarks)
         for made_on_the_way in ("trainer", SAMPLING):
             shutil.rmtree(stage.path / made_on_the_way, ignore_errors=True)
-        self._emit_once("stage_end", stage.id)
+        self.events.emit_once("stage_end", stage.id)
         made = fingerprint(model) if model == stage.checkpoint else model_fingerprint(model)
         rows.write_json(stage.metrics, self._metrics(index, stage, setting, benchmarks, seconds, made))
 
@@ -201,21 +198,7 @@ class _Run:
             self.scorer = self._scorer()
         for last in sorted(set(ready.values())):  # told once, in the stage that made it, also when a run goes on
             facts = {need: self.resources.facts[need] for need, n in ready.items() if n == last}
-            self._emit_once("resources", self.stages[last].id, **facts)
-
-    def _start(self, stage: StageFolder) -> Path:
-        """The model that the run starts from, made here for an `init:` spec."""
-        model = self.spec.model
-        if model.init is None:
-            return local_model(str(model.path))
-        if not stage.checkpoint.exists():
-            from cascade_core.initial import make
-
-            part = stage.path / "checkpoint.part"
-            shutil.rmtree(part, ignore_errors=True)
-            make(model.init, self.spec.seed, part)
-            part.replace(stage.checkpoint)
-        return stage.checkpoint
+            self.events.emit_once("resources", self.stages[last].id, **facts)
 
     def _data(self, stage: StageFolder, setting: Stage) -> float:
         """Draws the stage's tasks, or makes sure that those on disk are the ones that were drawn."""
@@ -243,44 +226,16 @@ class _Run:
         if told:
             why = ", ".join(f"{count} because {reason}" for reason, count in sorted(record["left_out"].items()))
             self.say(f"{stage.id}: pairs left out: {why}")
-        self._emit_once("data", stage.id, tasks=sum(1 for _ in rows.read(stage.prompts)), **told)
+        self.events.emit_once("data", stage.id, tasks=sum(1 for _ in rows.read(stage.prompts)), **told)
         return time.monotonic() - begin
 
     def _seed(self, setting: Stage) -> int:
         return self.spec.seed if setting.seed is None else setting.seed
 
-    def _model(self, index: int) -> Path:
-        """The checkpoint that stage `index` starts from, checked: of the last policy before it, unless it names a model of its own."""
-        own = self.spec.stages[index - 1].model
-        return self._policy(index) if own is None else self._own_model(self.stages[index], local_model(own))
-
-    def _policy(self, index: int) -> Path:
-        """The checkpoint of the last policy before stage `index`, checked."""
-        last = waiting.policy_before(self.spec, index)
-        before = self.stages[last]
-        if last or self.spec.model.init is not None:
-            return check_checkpoint(before)
-        model = local_model(str(self.spec.model.path))
-        if model_fingerprint(model) != before.read_metrics()["checkpoint"]:
-            raise RunChanged(
-                f"the model in {model} is not the one that the run measured first; put it back, or start anew with another --folder"
-            )
-        return model
-
-    def _own_model(self, stage: StageFolder, model: Path) -> Path:
-        """A model that somebody else made, insisting that it is the one that the stage began with."""
-        record, found = load_json(stage.record), model_fingerprint(model)
-        if record.setdefault("model", found) != found:
-            raise RunChanged(
-                f"the model in {model} is not the one that stage {stage.id} began with; put it back, or remove {stage.path}"
-            )
-        rows.write_json(stage.record, record)
-        return model
-
     def _train(self, index: int, stage: StageFolder, setting: Stage) -> float:
         """Trains the stage where that is left to do; the seconds that its steps took, whichever process did them."""
         if not stage.checkpoint.exists():
-            model = self._model(index)
+            model = self.lineage.before(index)
             need_space(self.folder, model)
             judge = None
             if setting.kind == "rl":
@@ -303,8 +258,8 @@ class _Run:
             )
             if not stage.checkpoint.is_dir():
                 raise TrainerError(f"trainer {trainer.name!r} ended without writing {stage.checkpoint}")
-        steps = [event for event in self.events.read() if event["kind"] == "step" and event["stage"] == stage.id]
-        return float(sum(value for event in steps for key, value in event.items() if key.endswith("_seconds")))
+        numbers = (number for step in self.events.steps(stage.id) for number in step.items())
+        return float(sum(value for key, value in numbers if key.endswith("_seconds")))
 
     def _evaluate(self, index: int, stage: StageFolder, model: Path) -> tuple[dict[str, Any], float]:
         """Measures what the stage made; a reward model first by itself, then, once it serves, the policy that it stands beside."""
@@ -325,36 +280,24 @@ class _Run:
             measure(model, self.prepared.pair_exams)
         if exams := self.prepared.exams_after(index):
             self._provide(index, stage)
-            measure(model if is_policy else self._policy(index), exams)
+            measure(model if is_policy else self.lineage.policy(index), exams)
         return results, time.monotonic() - begin
 
     def _say_result(self, stage: StageFolder, name: str, result: Mapping[str, Any]) -> None:
-        primary = result["primary"]
-        estimate, counts = (
-            result["estimates"][primary],
-            {key: result[key] for key in ("scored", "limit", "failed", "total")},
-        )
-        self.events.emit(
-            "eval",
-            stage.id,
-            benchmark=name,
-            metric=primary,
-            value=estimate["value"],
-            stderr=estimate["stderr"],
-            **counts,
-        )
-        change = result.get("change")
-        moved = (
-            f", {change['difference']:+.3f} [{change['low']:+.3f}, {change['high']:+.3f}] since the stage before"
-            if change
-            else ""
-        )
-        told = " ".join(f"{key} {value}" for key, value in counts.items())
-        self.say(f"{stage.id}: {name} {primary} {estimate['value']:.3f} ± {estimate['stderr']:.3f}{moved} ({told})")
+        metric = result["primary"]
+        value, stderr = (result["estimates"][metric][key] for key in ("value", "stderr"))
+        counts = {key: result[key] for key in ("scored", "limit", "failed", "total")}
+        self.events.emit("eval", stage.id, benchmark=name, metric=metric, value=value, stderr=stderr, **counts)
+        moved = ""
+        if change := result.get("change"):
+            between = f"[{change['low']:+.3f}, {change['high']:+.3f}]"
+            moved = f", {change['difference']:+.3f} {between} since the stage before"
+        told = " ".join(f"{key} {count}" for key, count in counts.items())
+        self.say(f"{stage.id}: {name} {metric} {value:.3f} ± {stderr:.3f}{moved} ({told})")
 
     def _warn(self, index: int, stage: StageFolder, benchmarks: Mapping[str, Any]) -> None:
         """Tells what domains want a person to look at."""
-        steps = [event for event in self.events.read() if event["kind"] == "step" and event["stage"] == stage.id]
+        steps = self.events.steps(stage.id)
         before: dict[str, Any] = {}  # not every stage measures all
         for earlier in self.stages[:index]:
             before |= earlier.read_metrics()["benchmarks"]
