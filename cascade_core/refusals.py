@@ -106,6 +106,8 @@ def sentence(item: Mapping[str, Any]) -> str:
         return _length(kind, context, found)
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         return "is an unknown key"
+    if kind == "finite_number":
+        return f"must be a finite number, found {shown(found)}"
     if kind == "int_from_float":
         return f"must be a whole number, found {shown(found)}"
     expected = _KINDS.get(kind.removesuffix("_type").removesuffix("_parsing").removesuffix("_exact"))

@@ -82,10 +82,10 @@ def test_other_options_do_not_go_on_in_an_output_of_the_old_ones(rows: Path, sco
 @pytest.mark.parametrize(
     ("option", "value", "text"),
     [
-        ("--cpu-seconds", 0, "--cpu-seconds 0.0: input should be greater than 0"),
-        ("--cpu-seconds", "nan", "--cpu-seconds nan: input should be"),
-        ("--wall-seconds", -1, "--wall-seconds -1.0: input should be greater than 0"),
-        ("--memory-mib", 0, "--memory-mib 0: input should be greater than 0"),
+        ("--cpu-seconds", 0, "--cpu-seconds must be above 0, found 0.0"),
+        ("--cpu-seconds", "nan", "--cpu-seconds must be a finite number, found nan"),
+        ("--wall-seconds", -1, "--wall-seconds must be above 0, found -1.0"),
+        ("--memory-mib", 0, "--memory-mib must be above 0, found 0"),
     ],
 )
 def test_a_limit_that_cannot_be_is_refused(rows: Path, option: str, value: object, text: str) -> None:

@@ -58,18 +58,21 @@ def test_settings_are_those_of_a_stage(shared):
 
 
 @pytest.mark.parametrize(
-    ("settings", "field"),
+    ("settings", "field", "allowed"),
     [
-        ({"steps": 3}, "body.settings.steps"),
-        ({"advantage": {"std": "huge"}}, "body.settings.advantage.std"),
-        ({"overlong": "perhaps"}, "body.settings.overlong.word"),
-        ({"overlong": {"soft": {"buffer": 9000}}}, "body.settings.overlong.soft.buffer"),
-        ([], "body.settings"),
+        ({"steps": 3}, "body.settings.steps", "absent (known: "),
+        ({"advantage": {"std": "huge"}}, "body.settings.advantage.std", "'sample', 'population' or 'none'"),
+        ({"advantage": {"st": "none"}}, "body.settings.advantage.st", "absent (known: std, epsilon, shaping)"),
+        ({"overlong": "perhaps"}, "body.settings.overlong", "'mask', 'zero' or 'keep'"),
+        ({"overlong": {"soft": {}}}, "body.settings.overlong.soft", "an object with 'buffer'"),
+        ({"overlong": {"soft": {"buffer": 9000}}}, "body.settings.overlong.soft.buffer", "at most max_response_tokens"),
+        ({"max_response_tokens": 0}, "body.settings.max_response_tokens", "above 0"),
+        ([], "body.settings", "an object"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused_by_name(shared, settings, field):
+def test_a_setting_that_cannot_be_is_refused_by_name(shared, settings, field, allowed):
     status, told = shared.post("/rewards", group("right", settings=settings))
-    assert (status, told["field"]) == (422, field)
+    assert (status, told["field"], told["allowed"][: len(allowed)]) == (422, field, allowed)
 
 
 def test_a_group_is_of_one_task(shared):

@@ -211,6 +211,7 @@ def _exams(refs: Mapping[str, DomainRef], settings: Evaluation, given: Mapping[s
 
     from cascade_core.evaluate import exams
     from cascade_core.plugins import registry
+    from cascade_core.refusals import sentence
     from cascade_core.settings import Sampling
 
     domains = {name: registry().build(ref) for name, ref in refs.items()}
@@ -221,7 +222,7 @@ def _exams(refs: Mapping[str, DomainRef], settings: Evaluation, given: Mapping[s
         ]
     except ValidationError as cause:
         wrong = cause.errors()[0]
-        raise UsageError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}, found {wrong['input']!r}") from None
+        raise UsageError(f"{'.'.join(map(str, wrong['loc']))} {sentence(wrong)}") from None
 
 
 def _slug(model: str) -> str:

@@ -39,6 +39,7 @@ def limits(
     """
     from pydantic import ValidationError
 
+    from cascade_core.refusals import sentence
     from cascade_core.settings import Scoring
 
     try:
@@ -47,4 +48,4 @@ def limits(
     except ValidationError as cause:
         first = cause.errors()[0]
         option = f"--{first['loc'][0]}".replace("_", "-")
-        raise UsageError(f"{option} {first['input']}: {first['msg'][0].lower()}{first['msg'][1:]}") from cause
+        raise UsageError(f"{option} {sentence(first)}") from cause

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from cascade_core.errors import ScoringError
 from cascade_core.judge import Judge
+from cascade_core.refusals import refusals
 from cascade_core.rows import Row
 from cascade_core.scoring import Scorer
 from cascade_core.serve.desk import closing
@@ -193,11 +194,20 @@ def _stage(given: Any) -> Stage:
     try:
         stage = Stage.model_validate(json.loads(json.dumps(settings)))
     except ValidationError as cause:
-        first = cause.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise wrong(f"body.settings.{where}", first["input"], first["msg"][:200]) from None
+        first, refusal = cause.errors(include_url=False)[0], next(refusals(cause, settings, Stage))
+        where = ".".join(str(part) for part in refusal.where if part != "rollout")
+        raise wrong(f"body.settings.{where}", first["input"], _allowed(refusal.what)) from None
     _check_length(stage)
     return stage
+
+
+def _allowed(refusal: str) -> str:
+    """What a refusal of a spec says that must be there, as a word of this interface."""
+    if refusal.startswith("unknown key"):
+        return f"absent (known: {refusal.partition('(allowed: ')[2]}"
+    if refusal.endswith(" is missing"):
+        return f"an object with {refusal.removesuffix(' is missing')}"
+    return refusal.removeprefix("must be ").partition(", found")[0]
 
 
 def _check_length(stage: Stage) -> None:
