@@ -1,7 +1,7 @@
 """Objects that stay with the solution, as test code sees them, and values of a subclass that has more to it than its base.
 
 Calls, attributes, items, iteration, lengths and truth values of such an object are asked of the solution, and whether another one is an instance of it. It is equal to
-nothing but itself, whatever its own methods would say, and no operator is forwarded: by these a function could return what passes any test. `with` enters and leaves
+nothing but itself, whatever its own methods would say, and no operator is forwarded (but see `instances`): by these a function could return what passes any test. `with` enters and leaves
 it, and no exception ends there or becomes another: by that it could end the test before its last line.
 
 A value of a subclass is its base here, with all that this can do; only what the base has not, a field of a named tuple say, is asked.
@@ -12,17 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-_FORWARDED = (
-    "__len__",
-    "__getitem__",
-    "__setitem__",
-    "__delitem__",
-    "__iter__",
-    "__next__",
-    "__str__",
-    "__repr__",
-    "__enter__",
-)
+_FORWARDED = {
+    **{name: name for name in ("len", "getitem", "setitem", "delitem", "iter", "reversed", "next", "str", "repr")},
+    "bool": "truth",
+}
 _ASKED = ("__name__", "__qualname__", "__doc__")
 
 
@@ -30,7 +23,7 @@ class Remote:
     """An object that stays with the solution."""
 
     def __init__(self, solution: Any, number: int, is_function: bool) -> None:
-        vars(self).update(_solution=solution, _number=number, _is_function=is_function)
+        vars(self).update(_solution=solution, _number=number, _is_function=is_function, _makes=False)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in _ASKED:
@@ -43,14 +36,17 @@ class Remote:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._is_function:
             raise TypeError("the object of the solution cannot be called")
-        return self._solution.call("__call__", args, kwargs, self._number)
+        return self._solution.call("__call__", args, kwargs, self._number, makes=self._makes)
 
     def __instancecheck__(self, value: Any) -> bool:
         behind = behind_of(value)
         return behind is not None and self._solution.is_instance(behind, self._number)
 
     def __subclasscheck__(self, value: Any) -> bool:
-        return type(value) is Remote and self._solution.is_instance(value, self._number, a_class=True)
+        return isinstance(value, Remote) and self._solution.is_instance(value, self._number, a_class=True)
+
+    def __enter__(self) -> Any:
+        return self._solution.call("__enter__", (), {}, self._number)
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
         try:
@@ -60,27 +56,14 @@ class Remote:
                 raise
         return False  # what went wrong in the block goes on as what it was
 
-    def __bool__(self) -> bool:
-        for name in ("__bool__", "__len__"):
-            try:
-                return bool(self._solution.call(name, (), {}, self._number))
-            except AttributeError:
-                continue
-        return True  # as of any object that has neither
+
+def operator(name: str) -> Callable[..., Any]:
+    """A method that asks the solution for what an operator gives."""
+    return lambda self, *others: self._solution.do(name, self, *others)
 
 
-def _special(name: str) -> Callable[..., Any]:
-    def forward(self: Remote, *args: Any) -> Any:
-        try:
-            return self._solution.call(name, args, {}, self._number)
-        except AttributeError as error:
-            raise TypeError(str(error)) from None  # what Python says of an object without such a method
-
-    return forward
-
-
-for _name in _FORWARDED:
-    setattr(Remote, _name, _special(_name))
+for _name, _function in _FORWARDED.items():
+    setattr(Remote, f"__{_name}__", operator(_function))
 
 
 def _with_more(kind: type) -> type:
@@ -118,16 +101,16 @@ def with_more(value: Any, remote: Remote) -> Any:
 
 def behind_of(value: Any) -> Remote | None:
     """The solution's object that a value is, or is the base of."""
-    if type(value) is Remote:
+    if isinstance(value, Remote):
         return value
     return value._behind if type(value) in _KINDS else None
 
 
 def unchanged(value: Any) -> Remote | None:
     """The solution's object that a value still is, and can be handed back as; what can be changed here may have been."""
-    return behind_of(value) if type(value) is Remote or type(value) in _UNCHANGED else None
+    return behind_of(value) if isinstance(value, Remote) or type(value) in _UNCHANGED else None
 
 
 def is_ours(kind: type) -> bool:
     """Whether it is a class of this module."""
-    return kind is Remote or kind in _KINDS
+    return issubclass(kind, Remote) or kind in _KINDS

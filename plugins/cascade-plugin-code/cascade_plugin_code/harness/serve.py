@@ -3,7 +3,7 @@
 First it says what the solution has: `{"names": {name: "callable" | "class" | "value" | "exception …"}}`, an exception class with the names of its
 bases, or `{"unloadable": "…"}` and ends. Then each request is `{"call": name, "args": […], "kwargs": {…}}` or `{"get": name}`, at the top of the module
 or, with `"of": number`, of an object that an earlier answer was; or of such an object `{"set": name, "to": value}`, `{"is": object, "class": false}`, whether that is an instance (a subclass) of
-it, or `{"exit": [kinds], "text": …}`, the end of its `with` by an exception. The answer is `{"value": …}`, or
+it, or `{"exit": [kinds], "text": …}`, the end of its `with` by an exception. `{"do": "add", "args": […]}` is an operator, or a built-in function that is one. The answer is `{"value": …}`, or
 `{"raised": text, "kinds": ["ValueError", …]}`. Asked with `"back": true`, it also has what containers of the request hold now, if another thing than before, by
 their numbers: `"changed": {number: contents}`. How values travel: `travel`. What ends the process from within, ends it: there is no answer then.
 """
@@ -11,6 +11,7 @@ their numbers: `"changed": {number: contents}`. How values travel: `travel`. Wha
 from __future__ import annotations
 
 import builtins
+import operator
 import os
 import types
 from typing import Any
@@ -67,6 +68,8 @@ class Server:
             return self._done_with(self._objects[request["of"]], request)
         if "get" in request:
             return vars(self._module)[request["get"]]
+        if "do" in request:
+            return _operator(request["do"])(*request["args"])
         return found(self._module, request["call"])(*request["args"], **request["kwargs"])
 
     def _done_with(self, owner: Any, request: Any) -> Any:
@@ -78,7 +81,9 @@ class Server:
             error = _error(request["exit"], request["text"], vars(self._module))
             return owner.__exit__(type(error), error, None)
         if "call" in request:
-            return getattr(owner, request["call"])(*request["args"], **request["kwargs"])
+            # A class may have a `__call__` for its instances.
+            function = owner if request["call"] == "__call__" else getattr(owner, request["call"])
+            return function(*request["args"], **request["kwargs"])
         held = getattr(owner, request["get"])
         if type(held) is types.MethodType:  # a new object each time, of which one is enough
             return self._methods.setdefault((request["of"], request["get"]), held)
@@ -112,6 +117,10 @@ class Whole:
 
     def __init__(self, value: Any) -> None:
         self.value = value
+
+
+def _operator(name: str) -> Any:
+    return getattr(operator, name + "_", None) or getattr(operator, name, None) or getattr(builtins, name)
 
 
 def _error(kinds: list[str], text: str, names: dict[str, Any]) -> Exception:

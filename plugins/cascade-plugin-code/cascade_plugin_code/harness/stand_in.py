@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from cascade_plugin_code.harness.channel import Channel, Ended
+from cascade_plugin_code.harness.instances import Computed, Made, makes
 from cascade_plugin_code.harness.remote import Remote, is_ours, unchanged, with_more
 from cascade_plugin_code.harness.travel import PLAIN, Reader, Writer, refill
 from cascade_plugin_code.harness.typed import Foreign, Unplain
@@ -62,14 +63,23 @@ class Solution:
             self._die(INTERRUPTED)
         return told
 
-    def call(self, name: str, args: Any, kwargs: Any, of: int | None = None) -> Any:
-        """Calls a function, or a method of a remote object."""
+    def call(self, name: str, args: Any, kwargs: Any, of: int | None = None, *, makes: bool = False) -> Any:
+        """Calls a function, or a method of a remote object; where it `makes` instances, these have operators."""
         request = {"call": name, "args": list(args), "kwargs": kwargs, **({} if of is None else {"of": of})}
-        return self._ask({**request, "back": True} if (args or kwargs) and self._looks() else request)
+        kind = Made if makes else Remote
+        return self._ask({**request, "back": True} if (args or kwargs) and self._looks() else request, kind)
+
+    def do(self, name: str, *operands: Any) -> Any:
+        """What an operator gives, or a function of `builtins` that is one."""
+        kind = Computed if isinstance(operands[0], Computed) or isinstance(operands[-1], Computed) else Remote
+        return self._ask({"do": name, "args": list(operands)}, kind)
 
     def get(self, name: str, of: int | None = None) -> Any:
         """A value, or an attribute of a remote object."""
-        return self._ask({"get": name} if of is None else {"get": name, "of": of})
+        value = self._ask({"get": name} if of is None else {"get": name, "of": of})
+        if of is None and isinstance(value, Remote):
+            vars(value).update(_makes=makes(name, self.names.get(name, "")))
+        return value
 
     def put(self, name: str, value: Any, of: int) -> None:
         """Sets an attribute of a remote object."""
@@ -111,7 +121,7 @@ class Solution:
             frame = frame.f_back
         return frame is not None and frame.f_lineno in self._looking
 
-    def _ask(self, request: dict[str, Any]) -> Any:
+    def _ask(self, request: dict[str, Any], kind: type[Remote] = Remote) -> Any:
         if self.died:
             raise Died(self.died)
         self.asked += 1
@@ -119,7 +129,7 @@ class Solution:
         try:
             self._channel.send(writer.whole(request))
         except Unplain as cause:
-            why = f"the test code hands {cause} to {request.get('call') or request.get('set')}"
+            why = f"the test code hands {cause} to {request.get('call') or request.get('set') or request.get('do')}"
             if (
                 isinstance(cause, Foreign) or not self._gave_containers
             ):  # else it may be the solution's that is too much
@@ -127,13 +137,13 @@ class Solution:
             raise TypeError(why) from None
         except Ended:
             self._die(SOLUTION_ENDED)
-        answer, reader = self._receive(writer.known if "back" in request else ())
+        answer, reader = self._receive(writer.known if "back" in request else (), kind)
         self._gave_containers |= type(answer.get("value")) not in _SCALARS
         if "changed" in answer:
             self._change(answer, reader, request)
         if "kinds" in answer:
             error = self._error(answer)
-            if isinstance(error, StopIteration) and request.get("call") != "__next__" and not self.names_stop:
+            if isinstance(error, StopIteration) and request.get("do") != "next" and not self.names_stop:
                 raise RuntimeError("the solution raised StopIteration")
             raise error
         return answer["value"]
@@ -152,9 +162,12 @@ class Solution:
         except Unplain as cause:
             self._die(UNPLAIN + str(cause))
 
-    def _receive(self, known: Any = ()) -> tuple[dict[str, Any], Reader]:
+    def _receive(self, known: Any = (), kind: type[Remote] = Remote) -> tuple[dict[str, Any], Reader]:
+        def remote(number: int, is_function: bool) -> Remote:
+            return self._remote(number, is_function, kind)
+
         try:
-            reader = Reader(self._channel.receive(), self._remote, self._more, known)
+            reader = Reader(self._channel.receive(), remote, self._more, known)
             answer = reader.whole()
         except (Ended, Unplain, MemoryError):
             self._die(SOLUTION_ENDED)
@@ -166,7 +179,7 @@ class Solution:
         """How a value goes that is of no kind: as an object of the solution, or as its base."""
         own = self._functions.get(id(value))
         remote = unchanged(value) if own is None else self.get(own)
-        if type(remote) is Remote:
+        if isinstance(remote, Remote):
             return remote._number, False
         if isinstance(value, PLAIN):
             return -1, True
@@ -184,8 +197,8 @@ class Solution:
         self._functions[id(forward)] = name
         return forward
 
-    def _remote(self, number: int, is_function: bool) -> Remote:
-        return self._remotes.setdefault(number, Remote(self, number, is_function))
+    def _remote(self, number: int, is_function: bool, kind: type[Remote] = Remote) -> Remote:
+        return self._remotes.setdefault(number, kind(self, number, is_function))
 
     def _more(self, value: Any, number: int) -> Any:
         return with_more(value, self._remote(number, False))
