@@ -61,7 +61,8 @@ def examine(
     if spec and spec.engine.python and not python:
         python = str(Path(spec.engine.python).expanduser())
     own, areas = _spec(spec, path, settings, found) if spec else ([], set[str]())
-    findings = [*machine(*(_asked(spec) if spec else ())), *plugins(found), *trl(), *openrlhf(python), *sandbox()]
+    here = [*machine(*(_asked(spec) if spec else ())), *(_sampled(spec) if spec else ())]
+    findings = [*here, *plugins(found), *trl(), *openrlhf(python), *sandbox()]
     return [*own, *(replace(one, needed=one.area in areas and one.state != "note") for one in findings)]
 
 
@@ -89,6 +90,12 @@ def _asked(spec: Spec) -> tuple[int, str, str]:
         return sampling.asked(spec), "evaluation samples with (evaluation.sampler vllm)", sampling.REMEDY
     remedy = "lower engine.gpus, give engine.ray a cluster that has them, or set engine.cpu; `cascade rehearse` tries the spec here as it is"
     return (engine.gpus if drives and not engine.cpu else 0), "every stage of openrlhf asks for (engine.gpus)", remedy
+
+
+def _sampled(spec: Spec) -> Iterator[Finding]:
+    """Where benchmarks are sampled, beside a cluster that trains."""
+    if told := sampling.place(spec):
+        yield Finding("machine", "evaluation", "ok", told)
 
 
 def machine(asked: int = 0, by: str = "", remedy: str = "") -> Iterator[Finding]:

@@ -111,7 +111,8 @@ class TrackerPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole run; `evaluations` is how often policies are measured, `lacking` what it cannot run without and is not here."""
+    """A whole run; `evaluations` is how often policies are measured, `sampled` where vLLM samples then, beside a cluster that trains,
+    `lacking` what it cannot run without and is not here."""
 
     name: str
     seed: int
@@ -124,6 +125,7 @@ class Plan:
     resources: tuple[ResourcePlan, ...] = ()
     trackers: tuple[TrackerPlan, ...] = ()
     lacking: tuple[str, ...] = ()
+    sampled: str = ""
 
     @property
     def totals(self) -> dict[str, int | None]:
@@ -174,6 +176,7 @@ def plan(spec: Spec, domains: Mapping[str, Domain], found: Registry | None = Non
         resources=_resources(spec, domains, found),
         trackers=tuple(_tracker(name, options, found) for name, options in spec.trackers.items()),
         lacking=_lacking(spec, found),
+        sampled=gpus.place(spec),
     )
     if tasks:
         _check_tasks(made, spec, domains)

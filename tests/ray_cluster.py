@@ -14,11 +14,14 @@ STAND_IN = Path(__file__).with_name("ray_stand_in")
 
 
 class RayCluster(threading.Thread):
-    """Jobs are folders in `folder`; `most` is how many ran at once, `hidden` a variable that they do not get: as if on other machines."""
+    """Jobs are folders in `folder`; `most` is how many ran at once, `hidden` a variable that they do not get: as if on other machines.
+
+    While it `is_full`, none is begun that asks for GPUs itself.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__(daemon=True)
-        self.folder, self.most, self.hidden = folder, 0, ""
+        self.folder, self.most, self.hidden, self.is_full = folder, 0, "", False
         self._running: dict[Path, subprocess.Popen[bytes]] = {}
         self._over = threading.Event()
         folder.mkdir()
@@ -42,8 +45,9 @@ class RayCluster(threading.Thread):
             process.wait()
 
     def _look(self, job: Path) -> None:
-        if job not in self._running and not (job / "status").exists():
-            told = json.loads((job / "submit.json").read_text())
+        told = json.loads((job / "submit.json").read_text())
+        may_begin = not (self.is_full and told["gpus"])
+        if job not in self._running and may_begin and not (job / "status").exists():
             env = {**os.environ, **told["runtime_env"].get("env_vars", {})}
             env.pop(self.hidden, None)
             with (job / "log").open("ab") as log:

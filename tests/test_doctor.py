@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from cascade_core import doctor, plugins, versions
 from cascade_core.cli.app import app
 from cascade_core.doctor import Finding, gpus
+from cascade_core.trainers import openrlhf_gpus
 from cascade_core.versions import TOGETHER, Version, fits
 
 __all__ = ["publish"]
@@ -223,19 +224,21 @@ def test_gpus_that_a_spec_asks_this_machine_for_are_counted_and_a_lack_is_a_note
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "counted", "told"),
     [
-        ({}, "0 of the 4 that evaluation samples with (evaluation.sampler vllm)"),
-        ({"evaluation": {"tensor_parallel_size": 16}}, "0 of the 1 that evaluation samples with"),
-        ({"evaluation": {"sampler": "transformers"}}, ""),
-        ({"evaluation": {"benchmarks": []}}, ""),
-        ({"trainer": "trl"}, ""),
-        ({"trainer": "trl", "evaluation": {"sampler": "vllm"}}, "0 of the 4 that"),
+        ({}, None, "0 of the 4 that evaluation samples with (evaluation.sampler vllm)"),
+        ({}, 0, ""),
+        ({"evaluation": {"tensor_parallel_size": 16}}, 0, "0 of the 1 that evaluation samples with"),
+        ({"evaluation": {"sampler": "transformers"}}, None, ""),
+        ({"evaluation": {"benchmarks": []}}, None, ""),
+        ({"trainer": "trl"}, None, ""),
+        ({"trainer": "trl", "evaluation": {"sampler": "vllm"}}, None, "0 of the 4 that"),
     ],
 )
-def test_a_cluster_that_trains_leaves_evaluation_to_the_gpus_of_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], told: str
+def test_a_cluster_that_trains_leaves_evaluation_to_this_machine_where_it_must_be_here_or_nobody_counts_its_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], counted: int | None, told: str
 ) -> None:
+    monkeypatch.setattr(openrlhf_gpus, "count", lambda python: counted)
     monkeypatch.setattr(doctor, "gpus", lambda: iter(()))
     engine = {"gpus": 8, "nodes": 2, "tensor_parallel_size": 4, "ray": "http://head:8265"}
     path = spec(tmp_path, **{"trainer": "openrlhf", "engine": engine, **changes})

@@ -18,7 +18,7 @@ from cascade_core.errors import TrainerError, UsageError
 from cascade_core.settings import Engine
 from cascade_core.trainers import openrlhf_guard as guard
 from cascade_core.trainers.openrlhf_client import Client
-from cascade_core.trainers.openrlhf_cluster import Submission, host, lend, variables
+from cascade_core.trainers.openrlhf_cluster import Submission, host, lend, unbegun, variables
 from cascade_core.trainers.openrlhf_launch import end_earlier, launched, places
 from cascade_core.trainers.openrlhf_stage import _listening
 
@@ -60,6 +60,7 @@ def described(folder: Path, python: Path, code: str, **changes: Any) -> Path:
     sweep = f"{python} -P {PROGRAM} sweep {guard.__file__} marked-{folder.name}"
     told = {"address": RAY, "id": "cascade-job", "entrypoint": f"{sys.executable} {folder / 'code.py'}"}
     told |= {"runtime_env": {}, "entrypoint_gpus": 0, "gpus": 16, "mark": f"marked-{folder.name}", "sweep": sweep}
+    told["asks"] = "it asks for 16"
     (folder / "code.py").write_text(code)
     (folder / "job.json").write_text(json.dumps({**told, **changes}))
     return folder / "job.json"
@@ -152,9 +153,7 @@ def test_a_job_that_the_cluster_cannot_hold_is_not_submitted(
     monkeypatch.setenv("FAKE_RAY_GPUS", "4")
     process = following(python, described(tmp_path, python, ""))
     told, _ = process.communicate()
-    assert told == (
-        f"cascade: too few GPUs: the stage asks for 16 (engine.nodes × engine.gpus), and Ray at {RAY} has 8 on 2 machines (4 + 4)\n"
-    )
+    assert told == (f"cascade: too few GPUs: it asks for 16, and Ray at {RAY} has 8 on 2 machines (4 + 4)\n")
     assert process.returncode == 1 and cluster.jobs() == []
 
 
@@ -164,9 +163,7 @@ def test_gpus_that_one_process_uses_must_be_of_one_machine(
     monkeypatch.setenv("FAKE_RAY_GPUS", "4")
     process = following(python, described(tmp_path, python, "", gpus=8, entrypoint_gpus=8))
     told, _ = process.communicate(timeout=120)
-    assert told == (
-        f"cascade: too few GPUs: the stage asks for 8 on one machine (engine.gpus), and Ray at {RAY} has 8 on 2 machines (4 + 4)\n"
-    )
+    assert told == (f"cascade: too few GPUs: it asks for 16, and Ray at {RAY} has 8 on 2 machines (4 + 4)\n")
     assert process.returncode == 1 and cluster.jobs() == []
 
 
@@ -252,6 +249,26 @@ def test_what_cannot_be_ended_is_ended_by_the_next_start_or_refuses_it(
     end_earlier(engine, stage)
 
 
+@pytest.mark.parametrize(
+    ("gpus", "asks"),
+    [
+        (0, "the stage asks for 16 (engine.nodes × engine.gpus)"),
+        (8, "the stage asks for 8 on one machine (engine.gpus)"),
+    ],
+)
+def test_a_submission_says_which_setting_asks_for_its_gpus(tmp_path: Path, gpus: int, asks: str) -> None:
+    engine, made = Engine(ray=RAY, nodes=2, gpus=8), Submission(tmp_path / "submission.json", "python")
+    made.prepare(engine, "01-a", "f00d", ["true"], {"PYTHONPATH": "/lent"}, gpus)
+    told = json.loads(made.record.read_text())
+    assert (told["asks"], told["entrypoint_gpus"], told["gpus"]) == (asks, gpus, gpus or 16)
+
+
+def test_a_job_that_waits_says_so_until_it_begins() -> None:
+    waits = "cascade: job cascade-a waits for 2 free GPUs on one machine of the Ray at http://head:8265"
+    assert unbegun(["old", waits]) == waits.removeprefix("cascade: ")
+    assert unbegun([waits, "INFO it began"]) == unbegun([]) == ""
+
+
 def test_a_record_that_is_damaged_names_no_job(stage: Path, python: Path) -> None:
     for text in ("", "[]", '{"id": 1}', "\x00"):
         (stage / "submission.json").write_text(text)
@@ -260,7 +277,7 @@ def test_a_record_that_is_damaged_names_no_job(stage: Path, python: Path) -> Non
 
 def test_a_job_gets_what_is_nccls_of_our_variables_and_nothing_else(tmp_path: Path) -> None:
     base = {"NCCL_DEBUG": "INFO", "AWS_SECRET_ACCESS_KEY": "x", "HF_TOKEN": "y", "PATH": "/bin"}
-    found = variables(Engine(ray=RAY), tmp_path, "http://h:1", tmp_path / "token", base)
+    found = variables(Engine(ray=RAY), tmp_path, base)
     assert found["NCCL_DEBUG"] == "INFO" and not {"AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PATH"} & set(found)
     assert found["PYTHONPATH"] == str(tmp_path) and found["RAY_OVERRIDE_JOB_RUNTIME_ENV"] == "1"
 

@@ -101,27 +101,9 @@ def test_a_ray_that_cannot_be_asked_keeps_nothing_from_being_tried(
     assert gpus.count("/no/such/python") is None
 
 
-@pytest.mark.parametrize(
-    ("visible", "changes", "told"),
-    [
-        ("", {}, "which needs 4, and Ray finds 0 on this one; run cascade on a machine of the cluster that has GPUs"),
-        ("0,1", {}, "which needs 4, and Ray finds 2 on this one"),
-        ("0,1,2,3", {}, ""),
-        ("", {"evaluation": {"sampler": "transformers"}}, ""),
-        ("0", {"evaluation": {"tensor_parallel_size": 16}}, ""),
-        ("", {"evaluation": {"tensor_parallel_size": 16}}, "which needs 1, and Ray finds 0"),
-    ],
-)
-def test_a_plan_warns_where_a_cluster_trains_and_nothing_here_can_sample(
-    machine: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    visible: str,
-    changes: dict[str, Any],
-    told: str,
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    engine = {"python": machine(MANAGERS), "gpus": 8, "tensor_parallel_size": 4, "ray": "http://head:8265"}
+def write(tmp_path: Path, python: str, changes: dict[str, Any]) -> Path:
+    """A spec whose stages run on a cluster, in a file."""
+    engine = {"python": python, "gpus": 8, "tensor_parallel_size": 4, "ray": "http://head:8265"}
     spec = {
         "name": "r",
         "trainer": "openrlhf",
@@ -132,7 +114,52 @@ def test_a_plan_warns_where_a_cluster_trains_and_nothing_here_can_sample(
     }
     path = tmp_path / "spec.yaml"
     path.write_text(json.dumps({**spec, **changes}))  # JSON is YAML
+    return path
+
+
+@pytest.mark.parametrize(
+    ("visible", "changes", "told"),
+    [
+        ("", {}, ""),
+        ("0,1,2,3", {}, ""),
+        ("", {"evaluation": {"sampler": "transformers"}}, ""),
+        ("0", {"evaluation": {"tensor_parallel_size": 16}}, ""),
+        (
+            "",
+            {"evaluation": {"tensor_parallel_size": 16}},
+            "which needs 1, and Ray finds 0 on this one; run cascade on a machine",
+        ),
+    ],
+)
+def test_a_plan_warns_where_vllm_is_spread_over_a_cluster_from_a_machine_without_gpus(
+    machine: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    visible: str,
+    changes: dict[str, Any],
+    told: str,
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    path = write(tmp_path, machine(MANAGERS), changes)
     done = CliRunner().invoke(app, ["plan", str(path)])
     assert done.exit_code == 0, done.output
     warned = " ".join(done.stderr.split())
     assert (told in warned and warned.startswith("warning: too few GPUs here:")) if told else warned == ""
+
+
+@pytest.mark.parametrize(
+    ("visible", "told"),
+    [
+        ("", "on a machine of the Ray at http://head:8265, with 4 GPUs: this one has fewer"),
+        ("0,1,2,3", "here, with 4 GPUs of this machine"),
+    ],
+)
+def test_a_plan_and_the_doctor_say_where_benchmarks_are_sampled(
+    machine: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str, told: str
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    path = write(tmp_path, machine(MANAGERS), {})
+    for command in ("plan", "doctor"):
+        assert f"evaluation samples with vLLM {told}" in " ".join(
+            CliRunner().invoke(app, [command, str(path)]).output.split()
+        )

@@ -49,6 +49,8 @@ def plan(
             out.print(each)
     limits = brief(dict(made.scoring))
     out.print(f"scoring: {limits}")
+    if made.sampled:
+        typer.echo(made.sampled)
     for lacking in made.lacking:
         typer.echo(f"warning: {foreign(lacking).plain}", err=True)
     for domain in made.domains:

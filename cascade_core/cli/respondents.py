@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -14,7 +15,7 @@ from cascade_core.evaluate import Exam
 from cascade_core.prepare import local_model
 from cascade_core.respondent import Local, LocalVllm, Respondent, Served
 from cascade_core.settings import Model, Modes, Spec
-from cascade_core.vllm_sampling import Vllm
+from cascade_core.vllm_sampling import Vllm, cluster
 
 
 def served(server: Endpoint, concurrency: int, exams: Sequence[Exam]) -> Served:
@@ -53,7 +54,10 @@ def with_vllm(vllm: Vllm, model: str, folder: Path, exams: Sequence[Exam], seed:
 def vllm_of(python: str, tensor_parallel_size: int | None, spec: Spec | None) -> Vllm:
     """The vLLM of an interpreter, with what the spec says of it where no option does."""
     wide = tensor_parallel_size or (spec.evaluation.tensor_parallel_size if spec else None) or 1
-    return Vllm(str(Path(python).expanduser()), wide, arguments=spec.evaluation.vllm_args if spec else {})
+    found = Vllm(str(Path(python).expanduser()), wide)
+    if spec is None:
+        return found
+    return replace(found, arguments=spec.evaluation.vllm_args, cluster=cluster(spec.engine, wide))
 
 
 def opened(respondent: Respondent) -> AbstractContextManager[object]:

@@ -1,10 +1,10 @@
-"""A stage's job on a Ray cluster that runs already (`engine.ray`): what it is given, and how it is ended.
+"""A job on a Ray cluster that runs already (`engine.ray`), a stage's or an evaluation's: what it is given, and how it is ended.
 
-The stage's folder must be one that all machines of the cluster see at the same path, and `engine.python` the interpreter that
+Its folder must be one that all machines of the cluster see at the same path, and `engine.python` the interpreter that
 Ray was started with on each of them. The job is submitted and followed by `openrlhf_submit.py`, which runs under the guard of
 `openrlhf_job.py` like a job on this machine. `submission.json` says which job was submitted, before it is; whoever starts the stage
 again ends that one first, so that there are never two. The token of the service is in a file that the job is told the
-path of: what Ray shows in its dashboard and its logs holds no secret.
+path of: what Ray shows in its dashboard and its logs holds no secret. `followed` runs a submission while a body does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import shlex
 import shutil
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,12 +29,14 @@ from cascade_core.errors import TrainerError
 from cascade_core.rows import write_json
 from cascade_core.settings import Engine
 from cascade_core.trainers import openrlhf_guard as guard
-from cascade_core.trainers.openrlhf_client import ADDRESS, TOKEN_FILE
+from cascade_core.trainers.openrlhf_job import Running
 
 _PROGRAM = Path(__file__).with_name("openrlhf_submit.py")
 _END_SECONDS = 240.0  # more than the program needs that ends a job
 PASSED = ("NCCL_", "GLOO_", "TORCH_NCCL_")
 """Variables of this process that the job gets, by how they begin; all others are set where Ray is started."""
+
+_UNBEGUN = re.compile(r"cascade: (too few GPUs: .*|no Ray cluster can be asked at .*|job \S+ wait(?:s|ed) for .*)")
 
 
 def host(engine: Engine) -> str:
@@ -66,7 +69,7 @@ def lend(folder: Path) -> Path:
     return folder
 
 
-def variables(engine: Engine, lent: Path, address: str, token: Path, base: Mapping[str, str]) -> dict[str, str]:
+def variables(engine: Engine, lent: Path, base: Mapping[str, str]) -> dict[str, str]:
     """The variables of the job's processes beside those of the Ray that runs them; all of them can be read in its dashboard."""
     found = {
         **{name: value for name, value in base.items() if name.startswith(PASSED)},
@@ -77,8 +80,6 @@ def variables(engine: Engine, lent: Path, address: str, token: Path, base: Mappi
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
         "HF_HUB_OFFLINE": "1",
-        ADDRESS: address,
-        TOKEN_FILE: str(token),
     }
     if engine.cpu:
         from cascade_core import rehearsal
@@ -99,24 +100,35 @@ class Submission:
         self.record, self._python = record, python
 
     def prepare(
-        self, engine: Engine, name: str, mark: str, entrypoint: Sequence[str], env: Mapping[str, str], gpus: int = 0
+        self,
+        engine: Engine,
+        name: str,
+        mark: str,
+        entrypoint: Sequence[str],
+        env: Mapping[str, str],
+        gpus: int = 0,
+        asks: str = "",
     ) -> list[str]:
         """Writes down what is going to be submitted; the command that submits and follows it.
 
         Args:
-            name: of the stage; a part of the job's name.
+            name: of the stage or the evaluation; a part of the job's name.
             mark: what its processes are found by.
-            gpus: those that the entrypoint uses itself; 0 where its actors ask for them.
+            gpus: those of one machine that the entrypoint uses itself; 0 where its actors ask for them.
+            asks: who asks for how many, by which setting; a stage by default.
         """
         from cascade_core.trainers.openrlhf_engine import cluster
 
+        total = gpus or max(2 if engine.cpu else 1, cluster(engine).gpus)
+        of_stage = f"{gpus} on one machine (engine.gpus)" if gpus else f"{total} (engine.nodes × engine.gpus)"
         told = {
             "address": engine.ray,
             "id": f"cascade-{re.sub('[^A-Za-z0-9_-]', '-', name)}-{mark[:12]}",
             "entrypoint": shlex.join(entrypoint),
             "runtime_env": {"env_vars": {**env, guard.MARK: mark}},
             "entrypoint_gpus": gpus,
-            "gpus": gpus or max(2 if engine.cpu else 1, cluster(engine).gpus),
+            "gpus": total,
+            "asks": asks or f"the stage asks for {of_stage}",
             "mark": mark,
             "sweep": shlex.join(self._words(env, "openrlhf_submit.py", "sweep", "openrlhf_guard.py", mark)),
         }
@@ -167,6 +179,42 @@ class Submission:
             return told if isinstance(told, dict) and {"address", "id", "sweep"} <= set(told) else None
         except (OSError, ValueError):
             return None
+
+
+@contextmanager
+def followed(submission: Submission, words: Sequence[str], mark: str, log: Path, record: Path) -> Iterator[Running]:
+    """Runs the command that `prepare` gave while the body does; the job has ended with the body, or the next start ends it.
+
+    Args:
+        mark: that of the job.
+        log: where the job's output is appended.
+        record: where it is written which process follows it.
+    """
+    is_over = False
+    try:
+        with Running(words, os.environ, log, record, mark) as running:
+            yield running
+        is_over = running.poll() == 0
+    finally:
+        if is_over:
+            submission.forget()
+        else:
+            _ended(submission, log)
+
+
+def _ended(submission: Submission, log: Path) -> None:
+    """Whatever ended the body is to be told; that its job does not end, the next start tells, which ends it first."""
+    try:
+        submission.end()
+    except TrainerError as cause:
+        with log.open("a", encoding="utf-8") as out:
+            out.write(f"cascade: {cause}\n")
+
+
+def unbegun(lines: Sequence[str]) -> str:
+    """Why a job has not begun, where that is the last that was said of it; `""` otherwise."""
+    found = _UNBEGUN.fullmatch(lines[-1]) if lines else None
+    return found[1] if found else ""
 
 
 def _last(text: str) -> str:

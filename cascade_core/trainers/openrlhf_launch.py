@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from cascade_core.errors import TrainerError
 from cascade_core.rows import write_text
 from cascade_core.settings import Engine, is_path
 from cascade_core.trainers import openrlhf_engine as engines
 from cascade_core.trainers.openrlhf_args import Places, submitted
-from cascade_core.trainers.openrlhf_cluster import Submission, lend, variables
+from cascade_core.trainers.openrlhf_client import ADDRESS, TOKEN_FILE
+from cascade_core.trainers.openrlhf_cluster import Submission, followed, lend, variables
 from cascade_core.trainers.openrlhf_job import Running, end_old
 
 
@@ -69,32 +69,15 @@ def launched(
     submission = _submission(engine, folder)
     lent = lend(folder.absolute() / "trainer" / "lent")
     with _secret(folder.absolute() / "trainer" / "token", service[1] if service else "") as token:
-        env = variables(engine, lent, service[0] if service else "", token, os.environ)
+        env = variables(engine, lent, os.environ)
+        env |= {ADDRESS: service[0] if service else "", TOKEN_FILE: str(token)}
         words = submission.prepare(engine, folder.name, mark, submitted(command), env, gpus)
-        running = Running(words, os.environ, log, record, mark)
-        is_over = False
-        try:
-            with running:
-                yield running
-            is_over = running.poll() == 0
-        finally:
-            if is_over:
-                submission.forget()
-            else:
-                _ended(submission, log)
+        with followed(submission, words, mark, log, record) as running:
+            yield running
 
 
 def _submission(engine: Engine, folder: Path) -> Submission:
     return Submission(folder.absolute() / "trainer" / "submission.json", engines.interpreter(engine))
-
-
-def _ended(submission: Submission, log: Path) -> None:
-    """Whatever ended the stage is to be told; that its job does not end, the next start tells, which ends it first."""
-    try:
-        submission.end()
-    except TrainerError as cause:
-        with log.open("a", encoding="utf-8") as out:
-            out.write(f"cascade: {cause}\n")
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from cascade_core.trainers.callbacks import Bar, Board
 from cascade_core.trainers.demonstration import taken
 from cascade_core.trainers.openrlhf import saved_steps
 from cascade_core.trainers.openrlhf_args import command
+from cascade_core.trainers.openrlhf_cluster import unbegun
 from cascade_core.trainers.openrlhf_job import Running
 from cascade_core.trainers.openrlhf_launch import launched, places
 
@@ -209,7 +210,7 @@ class PassStage(ABC):
         self.part.rename(self.job.output)
 
     def _failed(self, how: str) -> str:
-        why = told.reason(self.recent, engines.interpreter(self.engine))
+        why = told.reason(self.recent, engines.interpreter(self.engine)) or unbegun(self.recent)
         return (
             f"stage {self.job.stage.name!r}: OpenRLHF {how} at step {self.told} of {self.job.stage.steps}"
             + (f": {why}" if why else "")

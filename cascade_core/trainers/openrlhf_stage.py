@@ -40,7 +40,7 @@ from cascade_core.trainers import openrlhf_log as told
 from cascade_core.trainers.callbacks import Bar, Board
 from cascade_core.trainers.openrlhf import saved_steps
 from cascade_core.trainers.openrlhf_args import command
-from cascade_core.trainers.openrlhf_cluster import host
+from cascade_core.trainers.openrlhf_cluster import host, unbegun
 from cascade_core.trainers.openrlhf_job import Running
 from cascade_core.trainers.openrlhf_launch import launched, places
 
@@ -276,7 +276,7 @@ class OpenRlhfStage:
             out.write(f"cascade: {line}\n")
 
     def _failed(self, how: str) -> str:
-        why = told.reason(list(self.recent), engines.interpreter(self.engine))
+        why = told.reason(list(self.recent), engines.interpreter(self.engine)) or unbegun(self.recent)
         return (
             f"stage {self.job.stage.name!r}: OpenRLHF {how} at step {self.told} of {self.job.stage.steps}"
             + (f": {why}" if why else "")

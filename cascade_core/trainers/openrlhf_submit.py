@@ -1,4 +1,4 @@
-"""The program between a stage and the job that an existing Ray cluster runs for it: `python -P openrlhf_submit.py run|end|sweep …`.
+"""The program between a stage, or an evaluation, and the job that an existing Ray cluster runs for it: `python -P openrlhf_submit.py run|end|sweep …`.
 
 It runs in the engine's own environment, whose Ray it speaks, and needs nothing else. `run FILE` submits the job that the file
 describes, prints its log, and ends as the job does; when it is told to end (SIGTERM), it ends the job. A connection that is lost is
@@ -6,8 +6,8 @@ made again for as long as it takes: what was printed is not printed twice, and a
 before. `end FILE` ends a job that an earlier start left, and what its processes left on every machine of the cluster (`sweep`,
 as a job of its own).
 
-FILE is JSON: `address` of Ray's dashboard, `id` of the job, `entrypoint`, `runtime_env`, `entrypoint_gpus`, `gpus` that its actors
-will ask for, `mark` (a variable in the environment of all its processes) and `sweep` (the command that is `sweep`). No secret is in it.
+FILE is JSON: `address` of Ray's dashboard, `id` of the job, `entrypoint`, `runtime_env`, `entrypoint_gpus`, all `gpus` that it and its
+actors will ask for, `asks` (who asks for how many, by which setting), `mark` (a variable in the environment of all its processes) and `sweep` (the command that is `sweep`). No secret is in it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 FAILED, UNREACHED, NOT_ENDED = 1, 5, 6
 _FIRST_SECONDS = 60.0  # until a Ray must have answered once
 _CALL_SECONDS = 30.0
+_BEGIN_SECONDS = 10.0  # of a job, until it is asked whether it waits
 _SILENT_SECONDS = 20.0  # of the log, until it is asked whether the job is still there
 _LONGEST_PAUSE = 15.0
 _STOP_SECONDS = 4.0  # less than the guard waits before it kills
@@ -122,6 +123,8 @@ class Follower:
 
     def __init__(self, job: Job) -> None:
         self.job, self.printed, self._was_lost = job, 0, False
+        self.waits = ""
+        """What the job waits for, where it was said that it does and nothing came of it since."""
 
     async def follow(self) -> str:
         """Follows it to its end; its last status, `""` where Ray forgot it."""
@@ -152,9 +155,11 @@ class Follower:
         try:
             while True:
                 next_one = next_one or asyncio.ensure_future(anext(log, None))
-                done, _ = await asyncio.wait([next_one], timeout=_SILENT_SECONDS)
+                patience = _SILENT_SECONDS if self.printed else _BEGIN_SECONDS
+                done, _ = await asyncio.wait([next_one], timeout=patience)
                 if not done:
                     if (status := await self.job.status()) and status not in _TERMINAL:
+                        self._wait(status)
                         continue
                     return
                 text, next_one = next_one.result(), None
@@ -181,7 +186,16 @@ class Follower:
         if new:
             sys.stdout.write(new)
             sys.stdout.flush()
-            self.printed = begins + len(text)
+            self.printed, self.waits = begins + len(text), ""
+
+    def _wait(self, status: str) -> None:
+        """Says once that Ray has not begun the job, which it does when all that the job asks for is free."""
+        if status != "PENDING":
+            self.waits = ""
+        elif not self.waits:
+            count = int(self.job.told["entrypoint_gpus"])
+            self.waits = f"{count} free GPU{'' if count == 1 else 's'} on one machine" if count else "its turn"
+            say(f"job {self.job.id} waits for {self.waits} of the Ray at {self.job.address}")
 
     def _found(self) -> None:
         if self._was_lost:
@@ -203,7 +217,8 @@ async def run(told: dict[str, Any]) -> int:
     except Lost as lost:
         say(f"no Ray cluster can be asked at {job.address}: {str(lost)[:300]}; see engine.ray")
         return UNREACHED
-    following = asyncio.ensure_future(Follower(job).follow())
+    follower = Follower(job)
+    following = asyncio.ensure_future(follower.follow())
     stopping = asyncio.ensure_future(stopped.wait())
     await asyncio.wait([following, stopping], return_when=asyncio.FIRST_COMPLETED)
     if not following.done():
@@ -216,7 +231,11 @@ async def run(told: dict[str, Any]) -> int:
     if status == "SUCCEEDED":
         return 0
     why = await _message(job) if status else f"it is not known any more, as after a restart of the Ray at {job.address}"
-    say(f"Ray says of job {job.id}: {'; '.join(filter(None, [status, why]))}")
+    says = "; ".join(filter(None, [status, why]))
+    if follower.waits:
+        say(f"job {job.id} waited for {follower.waits} until Ray gave it up: {says}")
+    else:
+        say(f"Ray says of job {job.id}: {says}")
     return FAILED
 
 
@@ -257,10 +276,9 @@ async def _lacking(job: Job) -> str:
     each = [int((one.resources_total or {}).get("GPU", 0)) for one in found if one.state == "ALIVE"]
     if sum(each) >= wanted and max(each, default=0) >= together:
         return ""
-    asked = f"{together} on one machine (engine.gpus)" if together else f"{wanted} (engine.nodes × engine.gpus)"
     shown = " + ".join(map(str, each[:16])) + (" + …" if len(each) > 16 else "")
     return (
-        f"too few GPUs: the stage asks for {asked}, and Ray at {job.address} has {sum(each)} on"
+        f"too few GPUs: {job.told['asks']}, and Ray at {job.address} has {sum(each)} on"
         f" {len(each)} machine{'' if len(each) == 1 else 's'} ({shown or 'none'})"
     )
 

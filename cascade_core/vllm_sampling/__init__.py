@@ -1,7 +1,7 @@
 """Samples with vLLM, in a process of its own, in the environment that has it (`engine.python`): the GPUs are free afterwards.
 
-`sampler.py` is what evaluation sees, `session.py` the process and how it is talked to, `program.py` what runs in it, `reasons.py`
-why it ended, `arguments.py` what vLLM's own arguments may be. Prompts, templates, end tokens and decoding are those of `sampling.py`: only the tokens between come from vLLM.
+`sampler.py` is what evaluation sees, `session.py` the process and how it is talked to, `launch.py` where it runs, `program.py` what runs in
+it, `reasons.py` why it ended, `arguments.py` what vLLM's own arguments may be. Prompts, templates, end tokens and decoding are those of `sampling.py`: only the tokens between come from vLLM.
 This module says whether a spec wants it, and how; it loads nothing.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cascade_core.settings import Spec
+    from cascade_core.settings import Engine, Spec
 
 OURS: Mapping[str, str] = {
     "model": "every stage's own is measured",
@@ -53,6 +53,7 @@ class Vllm:
         ray: whether they are those of the Ray cluster that this machine belongs to.
         arguments: more of vLLM's own.
         stall_seconds: it is ended when nothing comes of it for so long, loading the model included.
+        cluster: the engine whose Ray runs it where this machine has too few GPUs; `None` where it always runs here.
     """
 
     python: str = sys.executable
@@ -60,6 +61,7 @@ class Vllm:
     ray: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
     stall_seconds: float = 3600.0
+    cluster: Engine | None = None
 
 
 def chosen(spec: Spec) -> Vllm | None:
@@ -78,7 +80,13 @@ def chosen(spec: Spec) -> Vllm | None:
         ray=wide > engine.gpus,
         arguments=settings.vllm_args,
         stall_seconds=engine.stall_seconds,
+        cluster=cluster(engine, wide),
     )
+
+
+def cluster(engine: Engine, wide: int) -> Engine | None:
+    """The engine, where one machine of its Ray is to have so many GPUs; `None` without a Ray, and for a model that is spread over several."""
+    return engine if engine.ray is not None and not engine.cpu and wide <= engine.gpus else None
 
 
 def default(spec: Spec) -> str:

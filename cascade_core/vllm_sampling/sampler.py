@@ -27,7 +27,8 @@ from cascade_core.folder import load_json
 from cascade_core.rows import write_json
 from cascade_core.sampling import Sample, check_length
 from cascade_core.vllm_sampling import Vllm, pinned
-from cascade_core.vllm_sampling.session import Session, end_earlier, kept
+from cascade_core.vllm_sampling.launch import end_earlier
+from cascade_core.vllm_sampling.session import Session, kept
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -80,7 +81,7 @@ class VllmSampler:
         self._found: dict[Place, Sample] = {}
         self._asked: set[Place] = set()
         self._session: Session | None = None
-        end_earlier(folder)  # whose record goes with the folder, where nothing of it is kept
+        end_earlier(vllm, folder)  # whose record goes with the folder, where nothing of it is kept
         self._recall(exams)
 
     def __enter__(self) -> VllmSampler:

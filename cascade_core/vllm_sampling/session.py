@@ -6,25 +6,28 @@
         for answer in session.answers(): ...
 
 They talk by files in `folder` (`program.py` says how), so that whatever vLLM has answered is on disk, whoever is killed: `kept` reads
-what an earlier session left. The process runs under the guard that OpenRLHF's jobs have, which ends its engines with it.
+what an earlier session left. The process runs under the guard that OpenRLHF's jobs have, which ends its engines with it, on this machine or
+on a cluster (`launch.py`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 from cascade_core.errors import TrainerError
 from cascade_core.rows import write_json
-from cascade_core.trainers.openrlhf_job import Running, end_old
-from cascade_core.vllm_sampling import Vllm, program
+from cascade_core.trainers.openrlhf_cluster import unbegun
+from cascade_core.trainers.openrlhf_job import Running
+from cascade_core.vllm_sampling import Vllm
+from cascade_core.vllm_sampling.launch import launched
 from cascade_core.vllm_sampling.reasons import reason
 
 _LOOK_SECONDS = 0.05
@@ -36,7 +39,7 @@ class Session:
 
     Args:
         arguments: vLLM's own, for its engine.
-        folder: where they talk; `end_earlier` was called for it, and the answers that it holds stay.
+        folder: where they talk; `launch.end_earlier` was called for it, and the answers that it holds stay.
         log: where vLLM's output is appended.
 
     Raises:
@@ -47,6 +50,7 @@ class Session:
         self._vllm, self._arguments, self._folder, self._log = vllm, dict(arguments), folder, log
         self._recent: deque[str] = deque(maxlen=_KEPT_LINES)
         self._came: deque[dict[str, Any]] = deque()
+        self._open = ExitStack()
         self._running: Running | None = None
         self._asked: IO[bytes] | None = None
         self._answers: IO[bytes] | None = None
@@ -63,16 +67,17 @@ class Session:
         self._asked = asked.open("wb")
         self._answers = answers.open("a+b")
         self._answers.truncate(_whole(self._answers))
-        command = [self._vllm.python, "-u", str(program.__file__), str(job.absolute())]
-        self._running = Running(command, environment(os.environ), self._log, self._folder / "process.json")
-        self._running.__enter__()
+        self._running = self._open.enter_context(launched(self._vllm, job, self._folder, self._log))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, cause: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._running is not None:
-            self._running.__exit__(kind, cause, trace)
+        try:
+            if kind is None:
+                self.finish()
+        finally:
+            self._open.__exit__(kind, cause, trace)
         for file in (self._asked, self._answers):
             if file is not None:
                 file.close()
@@ -139,17 +144,8 @@ class Session:
             return 0
 
     def _failed(self, how: str) -> str:
-        why = reason(self._recent, self._vllm.python)
+        why = reason(self._recent, self._vllm.python) or unbegun(self._recent)
         return f"sampling with vLLM {how}" + (f": {why}" if why else "") + f"; see {self._log}"
-
-
-def end_earlier(folder: Path) -> None:
-    """Ends what an earlier session in `folder` left running: it would write among the answers of the next.
-
-    Raises:
-        TrainerError: it cannot be ended.
-    """
-    end_old(folder / "process.json")
 
 
 def kept(folder: Path) -> Iterator[dict[str, Any]]:
@@ -159,19 +155,6 @@ def kept(folder: Path) -> Iterator[dict[str, Any]]:
             yield from (json.loads(line) for line in file if line.endswith(b"\n"))
     except FileNotFoundError:
         return
-
-
-def environment(base: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the process: those of this one, and nothing from the network; those of vLLM's CPU build matter only to it."""
-    return {
-        "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB; without it, it wants nearly all of the memory to be free
-        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # others work on the same cores
-        **base,
-        "TOKENIZERS_PARALLELISM": "false",
-        "VLLM_NO_USAGE_STATS": "1",
-        "DO_NOT_TRACK": "1",
-        "HF_HUB_OFFLINE": "1",
-    }
 
 
 def _whole(file: IO[bytes]) -> int:
