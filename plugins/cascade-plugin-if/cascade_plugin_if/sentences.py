@@ -1,6 +1,6 @@
 """Sentences as a reader counts them: English rules, and the full stops of other scripts.
 
-A stop ends a sentence where white space, a closing mark or the end follows. It does not after an abbreviation, an
+A stop ends a sentence where white space, a closing mark, the number of a note or the end follows. It does not after an abbreviation, an
 initial or the number of a list item; inside a number or a name; inside a quotation or bracket after which the sentence
 goes on; in an ellipsis that goes on in lower case. Stops without words are no sentences. List items and headings are
 sentences only if they have a stop; the last sentence of a paragraph need not have one.
@@ -41,7 +41,9 @@ monday tuesday wednesday thursday friday saturday sunday est edt pst pdt cst cdt
 # fmt: on
 _WIDE = frozenset("。！？｡।॥؟۔։።᙮")
 _QUOTES = frozenset("\"'”’»")
-_STOP = regex.compile(rf"[.!?…‼⁇⁈⁉{''.join(sorted(_WIDE))}]++(?P<closers>[\"'”’»)\]*_`]*+)")
+_STOP = regex.compile(
+    rf"[.!?…‼⁇⁈⁉{''.join(sorted(_WIDE))}]++(?P<closers>[\"'”’»)\]*_`]*+(?:\[\d{{1,3}}\]|[¹²³⁰⁴-⁹]++)*+)"
+)
 _TOKEN_BEFORE = regex.compile(r"(?r)[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}.]{0,24}$")
 _NEXT_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]++")
 _SPAN = regex.compile(r"[\"“”()]")

@@ -3,7 +3,7 @@
 A word is a run of letters, digits and their marks. Inside a word may stand: an apostrophe (`don't`), a single hyphen
 (`state-of-the-art`), a dot without a space (`e.g.`, `node.js`, `3.5`), an underscore, `&` or `@`; between digits also
 `,` `:` `/` and an en dash, so that a number, a time or a date is one word. A web address is one word. Dashes, bullets,
-Markdown marks, common HTML tags, emoji, emoticons and the numbers of an ordered list are no words. Each Chinese or Japanese character is a word,
+Markdown marks, ticked boxes, common HTML tags, emoji, emoticons and the numbers of an ordered list are no words. Each Chinese or Japanese character is a word,
 as word processors count; Thai, Lao, Khmer and Burmese, which need a dictionary, count a run between spaces as one.
 
 Everything here takes linear time: no pattern can be matched in two ways. A text of ASCII alone is read by a pattern of
@@ -53,6 +53,7 @@ _TAG = regex.compile(
 )
 _FACE = regex.compile(r"(?<!\S)(?:[:;=]['\-]?[DPpOoXx3]|[xX]D|<3)(?!\w)")
 _LIST_NUMBER = regex.compile(r"\n[ \t>]*+\d{1,3}[.)](?=[ \t])")
+_CHECKED = regex.compile(r"(?<=\n[ \t>]{0,12}[-*+•][ \t]{1,4})\[[xX]\](?=[ \t])")
 _LINK_TARGET = regex.compile(r"(?<=\])\((?:https?://|www\.|/|#)[^()\s]*+\)")
 
 
@@ -67,6 +68,8 @@ def words(text: str) -> list[str]:
     >>> words("I don't know: 3.5 state-of-the-art things - or 1,250.")
     ['I', "don't", 'know', '3.5', 'state-of-the-art', 'things', 'or', '1,250']
     """
+    if "[x]" in text or "[X]" in text:
+        text = _CHECKED.sub("", "\n" + text)
     text = _unnumbered(text)
     if "](" in text:
         text = _LINK_TARGET.sub("", text)
@@ -122,12 +125,20 @@ def _unnumbered(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """A text in which what a reader takes for the same is equal: case, apostrophes, hyphens, joiners."""
-    text = text.casefold()
+    """A text in which what a reader takes for the same is equal: case, apostrophes, hyphens, joiners, styled letters."""
+    text = unstyled(text).casefold()
     if not text.isascii():
         for char, plain in _SAME.items():
             text = text.replace(char, plain)
     return text
 
 
+def unstyled(text: str) -> str:
+    """The text with full-width letters, and those of mathematical alphabets, as plain ones: `ｂ𝐚𝖽` is `bad`."""
+    if text.isascii() or _STYLED.search(text) is None:
+        return text
+    return _STYLED.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+
+
+_STYLED = re.compile("[\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff]+")
 _SAME = {"’": "'", "ʼ": "'", "‘": "'", "＇": "'", "‐": "-", "‑": "-", "\u200c": "", "\u200d": ""}

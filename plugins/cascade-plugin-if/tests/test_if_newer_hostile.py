@@ -59,6 +59,16 @@ def test_time_grows_in_proportion_to_the_text(unit: str) -> None:
         assert seconds(name, shared) <= 0.06 or not is_slow(name), name
 
 
+@pytest.mark.parametrize("unit", [",", "a\n", " ,", '"",', "\t"])
+@pytest.mark.parametrize("name", ["custom:csv_city", "custom:csv_special_character", "custom:csv_quotes"])
+def test_a_table_of_nothing_but_fields_costs_its_length(name: str, unit: str) -> None:
+    """Where each field was looked for in all the rest of the text, 300,000 of them took more than ten seconds."""
+    reading = Reading(unit * 300_000)
+    start = time.process_time()
+    assert not ASKED[name][0].holds(reading)
+    assert time.process_time() - start < 5.0
+
+
 @given(st.sampled_from(NEWER), st.text(st.characters(codec=None), max_size=300))
 @FUZZ
 def test_any_text_gets_a_verdict_and_the_same_one_twice(name: str, text: str) -> None:

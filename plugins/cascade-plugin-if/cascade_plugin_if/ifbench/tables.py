@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import regex
 
 from cascade_plugin_if.instructions.base import Args, Instruction
@@ -9,8 +11,9 @@ from cascade_plugin_if.reading import Reading
 
 _FENCED = regex.compile(r"(?P<mark>`{3,}+|~{3,}+)[^\n`]*+\n(?P<body>.*?)\n?(?P=mark)\s*", regex.DOTALL)
 _SPECIAL = regex.compile(r"[^\p{L}\p{N}\s_]")
-_QUOTED = regex.compile(r'[ ]*+"(?P<value>(?:[^"]|"")*+)"[ ]*+')
-_BARE = {",": regex.compile(r'[^",]*+'), "\t": regex.compile(r'[^"\t]*+')}
+# Of `re`, not of `regex`, which looks for the mark in all the rest of the text before it tries to match: once a field.
+_QUOTED = re.compile(r'[ ]*+"(?P<value>(?:[^"]|"")*+)"[ ]*+')
+_BARE = {",": re.compile(r'[^",\n]*+'), "\t": re.compile(r'[^"\t\n]*+')}
 
 Field = tuple[str, bool]
 """A field's value, and whether it stands in double quotation marks."""
@@ -23,7 +26,7 @@ def rows(text: str, delimiter: str) -> list[list[Field]] | None:
     body, at = (fence["body"] if fence else text).strip("\n"), 0
     while True:
         quoted = _QUOTED.match(body, at)
-        match = quoted or _BARE[delimiter].match(body, at, _line_end(body, at))
+        match = quoted or _BARE[delimiter].match(body, at)
         if match is None:
             return None
         found[-1].append((quoted["value"].replace('""', '"') if quoted else match.group().strip(), quoted is not None))
@@ -35,11 +38,6 @@ def rows(text: str, delimiter: str) -> list[list[Field]] | None:
         elif body[at] != delimiter:
             return None
         at += 1
-
-
-def _line_end(body: str, at: int) -> int:
-    end = body.find("\n", at)
-    return len(body) if end < 0 else end
 
 
 def _table(text: str, columns: tuple[str, ...], count: int, delimiter: str = ",") -> list[list[Field]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from random import Random
 
 import regex
@@ -27,11 +28,11 @@ _COMMA_LIKE = frozenset(_COMMAS + _LOW_QUOTE)
 
 
 def _has_small_letter(reading: Reading) -> bool:
-    """Whether a letter stands in lower case that has a capital of one letter (ß has none)."""
+    """Whether a letter stands in lower case that has a capital (ß has none); `ﬁ` and `𝐚` are small letters in disguise."""
     if _ASCII_LOWER.search(reading.text):
         return True
-    letters = set(_LOWER.findall(reading.beyond_ascii))
-    return any(len(char.upper()) == 1 and char.upper() != char for char in letters)
+    letters = set(_LOWER.findall(reading.beyond_ascii)) - {"ß"}
+    return any(plain.upper() != plain for plain in (unicodedata.normalize("NFKC", char) for char in letters))
 
 
 def _has_capital(reading: Reading) -> bool:

@@ -28,7 +28,7 @@ from cascade_plugin_if.instructions.base import (
     whole,
 )
 from cascade_plugin_if.reading import Reading
-from cascade_plugin_if.words import IDEOGRAPH, fold
+from cascade_plugin_if.words import IDEOGRAPH, fold, unstyled
 
 _SPACELESS = rf"{IDEOGRAPH}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}"
 _WORD = r"[\p{L}\p{N}\p{M}_]"
@@ -127,7 +127,7 @@ def _forbidden(reading: Reading, args: Args) -> bool:
 
 
 def _letters(reading: Reading, args: Args) -> bool:
-    count = reading.text.lower().count(args["letter"].lower())
+    count = unstyled(reading.text).lower().count(unstyled(args["letter"]).lower())
     return holds(count, args["let_relation"], args["let_frequency"])
 
 
