@@ -15,9 +15,7 @@ failures stop the run, and the same command goes on from there with a fresh one.
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +29,7 @@ from cascade_core.options import check_options, required, typed
 from cascade_core.plugins import Registry, registry
 from cascade_core.resource import Resource, stages_in
 from cascade_core.server import reachable
+from cascade_core.signals import as_exit
 
 Choice = str | Mapping[str, Any]
 
@@ -277,7 +276,7 @@ def running(
                 raise ResourceError(f"nothing answers at {one.address}, which is to provide {one.need!r}: {why}")
             run.addresses[one.need] = one.address
             run.facts[one.need] = {"name": "address"}
-    with _signals_raise() if built or later else contextlib.nullcontext():
+    with as_exit() if built or later else contextlib.nullcontext():
         try:
             for one, resource in built:
                 run._start(one, resource)
@@ -312,23 +311,3 @@ def _facts(provision: Provision, resource: Resource) -> dict[str, Any]:
         return dict(resource.describe())
     except Exception as cause:
         raise PluginBroken(f"resource {provision.name!r} cannot describe itself: {failure_of(cause).error}") from cause
-
-
-@contextlib.contextmanager
-def _signals_raise() -> Iterator[None]:
-    """Signals that would end this process at once raise instead, so that what was started is ended first."""
-
-    def leave(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    ours = []
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, leave)
-                ours.append(number)
-    try:
-        yield
-    finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)

@@ -125,24 +125,6 @@ def score_file(
     return tally.summary()
 
 
-@contextmanager
-def progress_bar(path: Path) -> Iterator[Progress]:
-    """A bar on standard error while a file is judged; nothing where that is no terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda rows: None
-        return
-    with path.open("rb") as lines:
-        total = sum(1 for line in lines if line.strip())
-    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("judging", total=total)
-        yield lambda rows: bar.advance(task, rows)
-
-
 def _rows(path: Path, domain: str) -> Iterator[Row]:
     """The rows to judge; `domain` where one names none."""
     number = 0

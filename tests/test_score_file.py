@@ -15,7 +15,7 @@ from faulty import EXTENSION, faulty_scorer, importable, ref
 from cascade_core.errors import PluginNotFound, RowError, RunChanged, RunLocked, SpecError, UsageError
 from cascade_core.plugins import registry
 from cascade_core.rows import dump, read
-from cascade_core.score_file import output_of, progress_bar, references, score_file
+from cascade_core.score_file import output_of, references, score_file
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -291,22 +291,6 @@ def test_progress_tells_of_every_row_also_those_of_an_earlier_command(scorer, pa
         seen = []
         score_file(*paths, scorer, progress=seen.append)
         assert sum(seen) == 4
-
-
-def test_there_is_no_bar_where_there_is_no_terminal(paths, capfd):
-    with progress_bar(paths[0]) as progress:
-        progress(1)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_the_bar_counts_on_a_terminal(paths, monkeypatch, capfd):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    with progress_bar(paths[0]) as progress:
-        progress(4)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "4/4" in err
 
 
 def test_a_killed_command_goes_on_to_the_same_file(tmp_path):

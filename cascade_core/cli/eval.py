@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cascade_core.cli.output import Json, Option, Set
+from cascade_core.cli.limits import Workers
+from cascade_core.cli.output import Json, Option, Set, bar
 from cascade_core.cli.resources import Resource, provided
 from cascade_core.errors import UsageError
 
@@ -90,7 +91,7 @@ def evaluate(
         int | None,
         typer.Option("--tensor-parallel-size", min=1, help="With --vllm: GPUs that the model is spread over."),
     ] = None,
-    workers: Annotated[int, typer.Option("--workers", min=0, help="Processes that judge; 0 means one per core.")] = 0,
+    workers: Workers = 0,
     max_error_rate: Annotated[
         float, typer.Option("--max-error-rate", min=0, max=1, help="Share of a benchmark's samples that may fail.")
     ] = 0.02,
@@ -104,7 +105,7 @@ def evaluate(
     """
     from cascade_core.assessment import assess
     from cascade_core.cli import respondents
-    from cascade_core.cli.outcome import bar, show
+    from cascade_core.cli.outcome import show
     from cascade_core.endpoint import Endpoint
     from cascade_core.provision import chosen, judge_of, running
     from cascade_core.scoring import Scorer
@@ -148,7 +149,7 @@ def evaluate(
         running(resources.values()) as started,
         Scorer(refs, scoring, started.addresses) as scorer,
         respondents.opened(asked),
-        bar(sum(len(exam.tasks) * exam.samples for exam in found)) as progress,
+        bar("answering", lambda: sum(len(exam.tasks) * exam.samples for exam in found)) as progress,
     ):
         result = assess(found, asked, scorer, folder, seed=settings.seed, progress=progress)
     show(result, folder, max_error_rate, json)

@@ -1,4 +1,7 @@
-"""The limits of one verdict as options of a command, with the defaults of a run; `settings.Scoring` says what they mean."""
+"""How many processes judge, and the limits of one verdict, as options of a command with the defaults of a run.
+
+`settings.Scoring` says what they mean.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,12 @@ from cascade_core.errors import UsageError
 
 if TYPE_CHECKING:
     from cascade_core.settings import Scoring
+
+Workers = Annotated[int, typer.Option("--workers", min=0, help="Processes that judge; 0 means one per core.")]
+Concurrency = Annotated[
+    int,
+    typer.Option("--concurrency", min=0, help="Further ones, for domains that wait (io); 0 means twice the workers."),
+]
 
 CPU_SECONDS, WALL_SECONDS, MEMORY_MIB = 10.0, None, 1024
 

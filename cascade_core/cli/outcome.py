@@ -1,30 +1,14 @@
-"""What `cascade eval` shows: a bar while it goes on, then tables of figures and counts, or one JSON object."""
+"""What `cascade eval` shows in the end: tables of figures and counts, or one JSON object."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from cascade_core.assessment import Assessment
 from cascade_core.cli.output import console, print_json, table
-
-
-@contextmanager
-def bar(total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error that counts responses; nothing where that is no terminal."""
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        yield lambda done: None
-        return
-    columns = (TextColumn("answering"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=screen) as shown:
-        task = shown.add_task("answering", total=total)
-        yield lambda done: shown.advance(task, done)
 
 
 def show(result: Assessment, folder: Path, max_error_rate: float, json: bool) -> None:

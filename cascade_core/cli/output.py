@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,8 +19,6 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Replace a value of the spec, such as seed=2; repeatable."),
 ]
-
-
 Option = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="NAME=VALUE", help="An option of the domain, typed as in a spec; repeatable."),
@@ -35,6 +35,21 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+@contextmanager
+def bar(what: str, total: Callable[[], int]) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, to be told of so many more done; nothing, not even `total`, where that is no terminal."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda done: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=screen) as shown:
+        task = shown.add_task(what, total=total())
+        yield lambda done: shown.advance(task, done)
 
 
 def table(title: str, *columns: str) -> Table:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cascade_core.cli.output import Json, Set, console, foreign, print_json
-from cascade_core.cli.signals import as_ctrl_c
+from cascade_core.cli.output import Json, Set, bar, foreign, print_json
+from cascade_core.signals import as_ctrl_c
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,22 +106,7 @@ def _rehearse(
 
     loaded = load(spec, settings)
     plan = Plan(run_folder or Path("runs") / loaded.name, folder, python, steps, tasks, quick)
-    return start(loaded, plan, spec, settings, say=say, bar=_bar)
-
-
-@contextmanager
-def _bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error; nothing where that is no terminal."""
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        yield lambda done: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=screen) as shown:
-        task = shown.add_task(what, total=total)
-        yield lambda done: shown.advance(task, done)
+    return start(loaded, plan, spec, settings, say=say, bar=lambda what, total: bar(what, lambda: total))
 
 
 def _print(result: Rehearsal, quick: bool, seconds: float, say: Callable[[str], None]) -> None:

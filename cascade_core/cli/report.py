@@ -43,8 +43,8 @@ def report(
 
 
 def _serve(run: Path, port: int, *, json: bool) -> None:
-    from cascade_core.cli.signals import as_ctrl_c
     from cascade_core.report.serve import serve
+    from cascade_core.signals import as_ctrl_c
 
     def say(address: str) -> None:
         if json:

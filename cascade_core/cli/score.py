@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cascade_core.cli.limits import CPU_SECONDS, MEMORY_MIB, WALL_SECONDS, CpuSeconds, MemoryMib, WallSeconds, limits
-from cascade_core.cli.output import Json, Option, console, print_json
+from cascade_core.cli.limits import (
+    CPU_SECONDS,
+    MEMORY_MIB,
+    WALL_SECONDS,
+    Concurrency,
+    CpuSeconds,
+    MemoryMib,
+    WallSeconds,
+    Workers,
+    limits,
+)
+from cascade_core.cli.output import Json, Option, bar, console, print_json
 from cascade_core.cli.resources import Resource, provided
 from cascade_core.errors import UsageError
 
@@ -24,13 +34,8 @@ def score(
     domain: Annotated[str, typer.Option("--domain", help="The domain of rows that name none, and of --option.")] = "",
     option: Option = None,
     resource: Resource = None,
-    workers: Annotated[int, typer.Option("--workers", min=0, help="Processes that judge; 0 means one per core.")] = 0,
-    concurrency: Annotated[
-        int,
-        typer.Option(
-            "--concurrency", min=0, help="Further ones, for domains that wait (io); 0 means twice the workers."
-        ),
-    ] = 0,
+    workers: Workers = 0,
+    concurrency: Concurrency = 0,
     max_error_rate: Annotated[
         float,
         typer.Option("--max-error-rate", min=0, max=1, help="Share of a domain's rows that may fail to be judged."),
@@ -48,7 +53,7 @@ def score(
     Example: [bold]cascade score rows.jsonl -o scored.jsonl --domain math --option answer=stated[/bold]
     """
     from cascade_core.provision import judge_of, running
-    from cascade_core.score_file import domains_in, output_of, progress_bar, references, score_file
+    from cascade_core.score_file import domains_in, output_of, references, score_file
     from cascade_core.scoring import Scorer
     from cascade_core.spec import read_options
 
@@ -63,7 +68,7 @@ def score(
     with (
         running(resources.values()) as started,
         Scorer(known, settings, started.addresses) as scorer,
-        progress_bar(rows) as progress,
+        bar("judging", lambda: _count(rows)) as progress,
     ):
         summary = score_file(rows, out, scorer, domain=domain, progress=progress, resources=resources)
     status = summary.status(max_error_rate)
@@ -77,6 +82,11 @@ def score(
             what = f"no row of {rows} was judged" if summary.cells else f"{rows} holds no row"
         typer.echo(f"cascade: {what}", err=True)
         raise typer.Exit(status)
+
+
+def _count(path: Path) -> int:
+    with path.open("rb") as lines:
+        return sum(1 for line in lines if line.strip())
 
 
 def _print(summary: Summary, out: Path) -> None:

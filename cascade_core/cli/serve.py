@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cascade_core.cli.limits import CPU_SECONDS, MEMORY_MIB, WALL_SECONDS, CpuSeconds, MemoryMib, WallSeconds, limits
+from cascade_core.cli.limits import (
+    CPU_SECONDS,
+    MEMORY_MIB,
+    WALL_SECONDS,
+    Concurrency,
+    CpuSeconds,
+    MemoryMib,
+    WallSeconds,
+    Workers,
+    limits,
+)
 from cascade_core.cli.output import Json, Option, Set, print_json
 from cascade_core.cli.resources import Resource
 from cascade_core.errors import UsageError
@@ -43,13 +53,8 @@ def serve(
     token_file: Annotated[
         str, typer.Option("--token-file", metavar="PATH", help="The file that holds the token.")
     ] = "",
-    workers: Annotated[int, typer.Option("--workers", min=0, help="Processes that judge; 0 means one per core.")] = 0,
-    concurrency: Annotated[
-        int,
-        typer.Option(
-            "--concurrency", min=0, help="Further ones, for domains that wait (io); 0 means twice the workers."
-        ),
-    ] = 0,
+    workers: Workers = 0,
+    concurrency: Concurrency = 0,
     cpu_seconds: CpuSeconds = CPU_SECONDS,
     wall_seconds: WallSeconds = WALL_SECONDS,
     memory_mib: MemoryMib = MEMORY_MIB,
