@@ -167,6 +167,13 @@ def test_a_process_that_was_killed_is_told_where_nothing_but_its_peers_say_anyth
     assert "give the same command again" in reason(printed)
 
 
+def test_a_program_that_was_killed_is_told_where_nothing_was_printed() -> None:
+    for status in (137, -9):
+        assert log.reason(["INFO all is well"], "python", status).startswith("one of its processes died without a word")
+        assert log.reason(["ValueError: no"], "python", status) == "ValueError: no"
+    assert log.reason(["INFO all is well"], "python", 1) == ""
+
+
 def test_a_process_that_died_of_an_error_of_its_own_is_told_with_it() -> None:
     error = "ValueError: rope_scaling 'new' is not known"
     assert reason(f"{ACTOR}(EngineCore pid=5400) ERROR 12-01 03:29:42 [core.py:1376] {error}\n{GONE}") == error

@@ -98,6 +98,7 @@ REASONS = (
         "the packages beside OpenRLHF do not fit it: {found}; `cascade doctor` says which versions go together",
     ),
 )
+_SIGKILLED = (137, -9)  # of the program, of its guard
 KILLED = (
     "one of its processes died without a word, as one that the kernel ends for want of memory (`dmesg` tells it); lower"
     " rollout.prompts_per_step, micro_batch or engine.gpus if so, or give the same command again"
@@ -143,10 +144,11 @@ def board(folder: Path) -> dict[int, dict[str, float]]:
     return {step: named(numbers) for step, numbers in found.items() if step >= 0}
 
 
-def reason(lines: list[str], python: str) -> str:
-    """Why a job ended or stands still, by what it printed; `""` where nothing in it says so."""
+def reason(lines: list[str], python: str, status: int = 0) -> str:
+    """Why a job ended or stands still, by what it printed and the status that it ended with; `""` where nothing in it says so."""
     cleaned = [text for text in map(plain, lines) if not _SAMPLE.match(text)]
-    return cause(cleaned, python, _COMPILED, lambda firm: _unbuilt(firm) or (KILLED if was_killed(firm) else ""))
+    found = cause(cleaned, python, _COMPILED, lambda firm: _unbuilt(firm) or (KILLED if was_killed(firm) else ""))
+    return found or (KILLED if status in _SIGKILLED else "")
 
 
 def _unbuilt(lines: Sequence[str]) -> str:

@@ -126,7 +126,7 @@ class PassStage(ABC):
             status = self._watched(running)
             self._look(running)
         if status:
-            raise TrainerError(self._failed(f"ended with status {status}"))
+            raise TrainerError(self._failed(f"ended with status {status}", status))
         if self.told != self.job.stage.steps:
             raise TrainerError(self._failed("ended"))
         self._hand_on()
@@ -209,8 +209,8 @@ class PassStage(ABC):
         checkpoints.flush(self.part)
         self.part.rename(self.job.output)
 
-    def _failed(self, how: str) -> str:
-        why = told.reason(self.recent, engines.interpreter(self.engine)) or unbegun(self.recent)
+    def _failed(self, how: str, status: int = 0) -> str:
+        why = told.reason(self.recent, engines.interpreter(self.engine), status) or unbegun(self.recent)
         return (
             f"stage {self.job.stage.name!r}: OpenRLHF {how} at step {self.told} of {self.job.stage.steps}"
             + (f": {why}" if why else "")

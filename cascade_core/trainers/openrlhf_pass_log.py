@@ -83,9 +83,9 @@ def event(numbers: dict[str, float], before: dict[str, float] | None, optim: Opt
     return found
 
 
-def reason(lines: Iterable[str], python: str) -> str:
+def reason(lines: Iterable[str], python: str, status: int = 0) -> str:
     """Why a job ended or stands still, with the setting to change; `""` where nothing in its output says so."""
     told = [_RANK.sub("", line) for line in lines if _LAUNCHER not in line]
     if any(_MEMORY.search(line) for line in told):
         return "a GPU ran out of memory; lower micro_batch, or set trainer_args.ds.adam_offload or ds.zero_stage 3"
-    return openrlhf_log.reason(told, python)
+    return openrlhf_log.reason(told, python, status)

@@ -130,7 +130,7 @@ class OpenRlhfStage:
         if self.journal.stopped:
             raise _stop(self.journal.stopped)
         if status:
-            raise TrainerError(self._failed(f"ended with status {status}"))
+            raise TrainerError(self._failed(f"ended with status {status}", status))
         self._settle()
         self._hand_on()
 
@@ -275,8 +275,8 @@ class OpenRlhfStage:
         with suppress(OSError), self.log.open("a", encoding="utf-8", errors="backslashreplace") as out:
             out.write(f"cascade: {line}\n")
 
-    def _failed(self, how: str) -> str:
-        why = told.reason(list(self.recent), engines.interpreter(self.engine)) or unbegun(self.recent)
+    def _failed(self, how: str, status: int = 0) -> str:
+        why = told.reason(list(self.recent), engines.interpreter(self.engine), status) or unbegun(self.recent)
         return (
             f"stage {self.job.stage.name!r}: OpenRLHF {how} at step {self.told} of {self.job.stage.steps}"
             + (f": {why}" if why else "")
