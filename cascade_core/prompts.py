@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from cascade_core.settings import Stage
 
 _WHAT = {"rl": "task", "sft": "demonstration", "reward_model": "pair"}
+_NONE = {
+    "rl": "its data are empty, or all of them are held out to be measured",
+    "sft": "it has no responses to imitate, or all of its data are held out to be measured",
+    "reward_model": "it has no better and worse answers, or all of its data are held out to be measured",
+}
 # A loader that yields this many unusable tasks in a row has no usable ones.
 PATIENCE = 10_000
 
@@ -145,10 +150,9 @@ def _stream(
                 )
         epoch += 1
         if useless >= 3:
-            none = "its data are empty, or all of them are held out to be measured"
             raise SpecError(
                 f"stage {stage.name!r}: domain {name!r} has no {_WHAT[stage.kind]} of the split 'train' to train on;"
-                f" {f'all that it has {_unused(why)}' if in_a_row else none}"
+                f" {f'all that it has {_unused(why)}' if in_a_row else _NONE[stage.kind]}"
             )
 
 

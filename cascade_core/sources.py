@@ -120,8 +120,11 @@ def _parquet(path: Path) -> Iterator[Mapping[str, Any]]:
         import pyarrow.parquet as parquet  # type: ignore[import-untyped]
     except ImportError as cause:
         raise UsageError(f"{path} needs pyarrow: pip install pyarrow") from cause
-    for batch in parquet.ParquetFile(path).iter_batches():
-        yield from batch.to_pylist()
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches():
+            yield from batch.to_pylist()
+    except (OSError, ValueError) as cause:  # pyarrow's own errors are among them
+        raise UsageError(f"{path} cannot be read as Parquet: {str(cause).splitlines()[0]}") from cause
 
 
 def _hub(source: str) -> Iterator[Mapping[str, Any]]:
@@ -133,6 +136,6 @@ def _hub(source: str) -> Iterator[Mapping[str, Any]]:
     name, _, configuration = name.partition("@")
     try:
         yield from datasets.load_dataset(name, configuration or None, split=split or "train")
-    except (OSError, ValueError) as cause:
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as cause:
         where = "" if Path(name).exists() else "nothing of that name is here, and the hub gives none: "
         raise UsageError(f"cannot load data set {source!r}: {where}{str(cause).splitlines()[0]}") from cause

@@ -76,6 +76,17 @@ PLANTED = {
         ["domains.math={data: ./data.jsonl, prompt_field: questoin}", "stages.rl.domains=[sums, math]"],
         r"no field 'questoin' \(prompt_field\), found .*question",
     ),
+    "a row without a label, not the first": (
+        [
+            "domains.math={data: ./later.jsonl, eval_data: ./data.jsonl, prompt_field: question}",
+            "stages.rl.domains=math",
+        ],
+        r"stage 'rl': its tasks cannot be drawn: .*later\.jsonl:21: none of the fields .*; set 'answer_field', found 'question'",
+    ),
+    "a prompt that is no text": (
+        ["domains.math={data: ./odd.jsonl, prompt_field: question}", "stages.rl.domains=math"],
+        r"stage 'rl': the tokenizer cannot read task '.*' of domain 'math': .*; lone surrogates .* take them out of the data",
+    ),
     "prompts that are too long": (
         ["domains.sums.words=300"],
         r"stage 'rl': \d+ of the first \d+ prompts have more than the 232 tokens .* lower rollout\.max_response_tokens",
@@ -141,6 +152,9 @@ PLANTED = {
 @pytest.mark.parametrize(("settings", "told"), PLANTED.values(), ids=PLANTED)
 def test_it_is_found_and_what_mends_it_is_said(place, settings, told):
     (place / "data.jsonl").write_text('{"question": "1+1", "answer": "2"}\n')
+    rows = [f'{{"question": "{n}+1", "answer": "{n + 1}"}}\n' for n in range(20)]
+    (place / "later.jsonl").write_text("".join([*rows, '{"question": "1+1"}\n']))
+    (place / "odd.jsonl").write_text("".join([*rows, '{"question": "\\ud800 1+1", "answer": "2"}\n']))
     quick = [] if "OpenRLHF for a CPU" in told else ["--quick"]  # which does without
     arguments = [part for setting in settings for part in ("--set", setting)]
     found = mistakes(place, *quick, "--tasks", "4", *arguments)

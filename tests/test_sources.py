@@ -47,6 +47,12 @@ def test_a_broken_line_is_named(tmp_path):
         list(read(str(path)))
 
 
+def test_a_file_that_is_no_parquet_is_named(tmp_path):
+    (tmp_path / "rows.parquet").write_text("no")
+    with pytest.raises(UsageError, match=r"rows\.parquet cannot be read as Parquet: "):
+        list(read(str(tmp_path / "rows.parquet")))
+
+
 def test_a_data_set_that_cannot_be_loaded_is_named(tmp_path):
     with pytest.raises(
         UsageError, match="cannot load data set .*nothing of that name is here, and the hub gives none: "

@@ -150,15 +150,20 @@ def _data(seen: Looked) -> None:
             seen.add("data", _told(cause), f"domain {name!r}: its benchmarks cannot be loaded: ")
     held_out = seen.held_out
     for stage in seen.spec.stages:
+        before = len(seen.mistakes)
         for name in [name for name in stage.domains if name in seen.domains]:
             part = stage.model_copy(update={"domains": {name: 1.0}})
             try:
                 prompts.check(part, seen.domains, seen.seed(stage), held_out)
             except Exception as cause:  # noqa: BLE001 - a stranger's loader
                 seen.add("data", _told(cause), f"domain {name!r}: its tasks to train on cannot be loaded: ")
-        with suppress(Exception):  # what stands in the way was told above
+        if len(seen.mistakes) > before or not stage.domains.keys() <= seen.domains.keys():
+            continue  # what stands in the way was told
+        try:
             drawn = prompts.draw(stage, seen.domains, seen.seed(stage), held_out)
             seen.rows[stage.name] = list(islice(drawn, LOOKED))
+        except Exception as cause:  # noqa: BLE001 - a stranger's loader, which had a first task
+            seen.add("data", _told(cause), f"stage {stage.name!r}: its tasks cannot be drawn: ")
 
 
 def _own(spec: Spec, name: str, domain: Domain) -> Evaluation:

@@ -161,6 +161,21 @@ def _cure(stage: Stage, limit: int, context: int | None) -> str:
 
 
 def _tokens(tokenizer: Any, stage: Stage, row: Row, modes: str) -> int:
+    """How many the row has.
+
+    Raises:
+        SpecError: it is no text for the tokenizer.
+    """
+    try:
+        return _counted(tokenizer, stage, row, modes)
+    except TypeError as cause:  # what tokenizers says of a lone surrogate
+        raise SpecError(
+            f"stage {stage.name!r}: the tokenizer cannot read task {row['id']!r} of domain {row['domain']!r}: {cause}; lone"
+            " surrogates (\\ud800 to \\udfff) are no text, take them out of the data"
+        ) from cause
+
+
+def _counted(tokenizer: Any, stage: Stage, row: Row, modes: str) -> int:
     if stage.kind == "reward_model":
         return max(len(tokens(tokenizer, row, row[side]).ids) for side in ("chosen", "rejected"))
     prompt = len(encode(tokenizer, row, modes)[0])
