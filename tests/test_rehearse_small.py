@@ -13,6 +13,7 @@ from cascade_core.rehearsal import tiny
 from cascade_core.rehearsal.shrink import shrunk
 from cascade_core.settings import Model, Spec, Stage
 from cascade_core.template import encode
+from cascade_core.trainers.openrlhf import OpenRlhfTrainer
 
 
 class Trainer:
@@ -114,6 +115,29 @@ def test_what_a_rehearsal_has_no_use_for_is_left_out(tmp_path):
         100.0,
     )
     assert isinstance(small.scoring.workers, int) and small.scoring.workers < 1024 and small.scoring.cpu_seconds == 3.0
+
+
+def test_a_stage_that_trains_and_samples_at_once_on_a_cluster_is_tried_with_one_process_of_each(tmp_path):
+    class Driven(Found):
+        def trainer(self, name):
+            return OpenRlhfTrainer
+
+    beside = {"train.async_enable": True, "actor.num_nodes": 1, "actor.num_gpus_per_node": 4, "vllm.num_engines": 4}
+    spec = Spec.model_validate(
+        {
+            "name": "n",
+            "model": "a/b",
+            "trainer": "openrlhf",
+            "domains": {"a": {}},
+            "stages": [{"name": "s", "domains": "a", "steps": 9, "kl": 0.1, "trainer_args": beside}],
+            "engine": {"gpus": 8},
+        }
+    )
+    small, replaced = shrunk(spec, tmp_path, None, 2, Driven())
+    assert small.stages[0].trainer_args == {}
+    told = {one.setting: (one.before, one.after) for one in replaced}
+    assert (told["actor.num_gpus_per_node"], told["vllm.num_engines"]) == ((4, 1), (4, 1))
+    assert told["train.async_enable"] == (True, None)
 
 
 CONFIGS = ["llama", "qwen2", "qwen3", "mistral", "gemma2", "phi3", "gpt2", "olmo2", "qwen3_moe"]

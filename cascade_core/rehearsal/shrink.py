@@ -25,6 +25,8 @@ _FOLLOWS, _DIVIDES = "there are fewer steps", "must divide the smaller step"
 _ONE = "one process samples, one trains, in turn"
 # Flags that hold no word of their own in `REPLACEMENTS`: sizes of a cluster, and what needs one.
 _CLUSTER = {
+    "actor.num_nodes": "one machine",
+    "actor.num_gpus_per_node": "one training process",
     "vllm.num_engines": _ONE,
     "rollout.micro_batch_size": _DIVIDES,
     "ref.num_nodes": "one machine",
