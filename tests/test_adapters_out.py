@@ -243,6 +243,15 @@ def test_verl_gets_a_dictionary_with_the_score_and_always_the_same_keys(verl: Ve
     assert {tuple(one) for one in found} == {("score", "value", "judged", "limit")}
 
 
+def test_a_data_source_of_no_domain_is_told_with_what_says_which_it_is() -> None:
+    reward = VerlReward(lambda: Scorer({"faulty": ref(), "other": ref()}, Scoring(workers=1, max_error_rate=1.0)))
+    try:
+        with pytest.raises(ScoringError, match="no domain of data_source 'gsm': sources must say .*faulty, other"):
+            reward.compute_score("gsm", "right", "x")
+    finally:
+        reward.close()
+
+
 def test_verls_batch_manager_gets_the_same_as_one_by_one(verl: VerlReward) -> None:
     texts = ["right", "wrong", "shown"] * 3
     whole = verl.compute_scores(

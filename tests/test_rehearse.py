@@ -426,6 +426,8 @@ def test_it_installs_where_it_looks(place, monkeypatch):
 def test_an_interpreter_without_openrlhf_is_refused(place):
     (found,) = mistakes(place, "--python", "/bin/false", "--set", "stages.rl.trainer=openrlhf")
     assert found == "OpenRLHF is not installed in the environment of /bin/false; `cascade rehearse --install` makes one"
+    (found,) = mistakes(place, "--python", "/no/python", "--set", "stages.rl.trainer=openrlhf")
+    assert found.startswith("there is no interpreter at /no/python; `cascade rehearse --install` makes one")
 
 
 def timeless(text):

@@ -74,7 +74,7 @@ def test_another_host_is_refused_without_a_token(monkeypatch, tmp_path):
         (("spec.yaml", "--domain", "math"), "change it with --set"),
         (("--domain", "math", "--host", "no.such.host.invalid", "--token-file", "token"), "nothing can listen at"),
         (("--domain", "math", "--prompts", "prompts.jsonl"), "has tasks of other"),
-        (("--domain", "math", "--prompts", "absent.jsonl"), "absent.jsonl"),
+        (("--domain", "math", "--prompts", "absent.jsonl"), "--prompts absent.jsonl is no file"),
         (("--domain", "math", "--unjudged", "nan"), "'--unjudged'"),
         (("--domain", "math", "--unjudged", "-inf"), "'--unjudged'"),
         (("--domain", "math", "--drain-seconds", "inf"), "'--drain-seconds'"),

@@ -150,8 +150,13 @@ class VerlReward:
                 named = {name: _plain(extra[name]) for name in _EXTRA if extra.get(name) is not None}
                 row = {"prompt": "", "answer": _plain(answer), **named}
                 domain = self._sources.get(source, source)
-                if domain in scorer.domains or len(scorer.domains) > 1:
+                if domain in scorer.domains:
                     row["domain"] = domain
+                elif len(scorer.domains) > 1:
+                    known = ", ".join(sorted(scorer.domains))
+                    return Score.failed(
+                        f"no domain of data_source {source!r}: sources must say which it is (allowed: {known})"
+                    )
                 if "id" not in row and extra.get("index") is not None:
                     row["id"] = f"{source}/{extra['index']}"
         except RowError as cause:

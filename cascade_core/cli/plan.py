@@ -28,7 +28,7 @@ def plan(
 ) -> None:
     """Show what a spec would do: stages, tasks drawn, steps, settings, the trainer's own flags, benchmarks. Do nothing.
 
-    Everything that can be wrong with the spec is found here, each with its line.
+    What is wrong with the words of the spec is found here, each with its line; [bold]cascade rehearse[/bold] finds the rest.
 
     Example: [bold]cascade plan spec.yaml --tasks[/bold]
     """

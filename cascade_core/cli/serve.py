@@ -102,6 +102,9 @@ def serve(
         if any(given) or (cpu_seconds, wall_seconds, memory_mib) != (CPU_SECONDS, WALL_SECONDS, MEMORY_MIB):
             raise UsageError("a spec says which domains, resources and limits there are; change it with --set")
         scoring, refs, resources = _of_spec(spec, set_)
+    for path in prompts or ():
+        if not path.is_file():
+            raise UsageError(f"--prompts {path} is no file; it is the prompts.jsonl of a stage")
     index = Index(prompts or ())
     if any(row_domain not in refs for row_domain, _ in index.tasks):
         absent = sorted({name for name, _ in index.tasks} - set(refs))

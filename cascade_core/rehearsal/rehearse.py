@@ -218,6 +218,10 @@ def interpreter(engine: Engine, given: Path | None) -> Path:
     """
     named = given or (Path(engine.python).expanduser() if engine.cpu and engine.python else None)
     if named is not None:
+        if not named.exists():
+            raise SpecError(
+                f"there is no interpreter at {named}; `cascade rehearse --install` makes one that has OpenRLHF"
+            )
         if not openrlhf_engine.version(str(named)):
             raise SpecError(
                 f"OpenRLHF is not installed in the environment of {named}; `cascade rehearse --install` makes one"
