@@ -11,7 +11,18 @@ from importlib.resources import files
 _PARTS = {
     "call": ("typed", "loading", "call"),
     "serve": ("typed", "kinds", "travel", "channel", "loading", "serve"),
-    "examine": ("typed", "kinds", "travel", "channel", "loading", "remote", "instances", "stand_in", "examine"),
+    "examine": (
+        "typed",
+        "kinds",
+        "travel",
+        "channel",
+        "loading",
+        "remote",
+        "instances",
+        "callbacks",
+        "stand_in",
+        "examine",
+    ),
 }
 _FUTURE = "from __future__ import annotations\n"
 _LEFT_OUT = (_FUTURE, f"from {__name__}", "from typing import", "from collections.abc import")

@@ -20,6 +20,8 @@ MOST_LONG = 1_000_000
 """Numbers of a range."""
 _TYPES = (int, float, complex, bool, str, bytes, bytearray, list, tuple, dict, set, frozenset, range, type(None))
 _BY_NAME = {kind.__name__: kind for kind in _TYPES}
+_FUNCTIONS = (abs, all, any, bin, chr, divmod, hex, len, max, min, oct, ord, pow, repr, round, sorted, sum)
+_BY_FUNCTION = {function.__name__: function for function in _FUNCTIONS}
 
 
 class Kind:
@@ -163,6 +165,7 @@ KINDS = {
     "items": Kind("builtins", "dict_items", tuple, lambda *pairs: _filled({}, pairs).items()),
     "values": Kind("builtins", "dict_values", tuple, lambda *values: dict(enumerate(values)).values()),
     "type": Kind("builtins", "type", lambda v: (v.__name__,), _type, (str,)),
+    "function": Kind("builtins", "builtin_function_or_method", lambda v: (v.__name__,), lambda name: _BY_FUNCTION[name], (str,)),
 }  # fmt: skip
 _BUILT_IN = {type(...): "ellipsis", range: "range", bytearray: "bytearray", type({}.keys()): "keys", type({}.items()): "items", type({}.values()): "values"}  # fmt: skip
 _IMPORTED = {kind.name: (kind.module, name) for name, kind in KINDS.items() if kind.module != "builtins"}
@@ -173,6 +176,8 @@ def kind_of(value: Any) -> str:
     own = type(value)
     if own in _BUILT_IN:
         return _BUILT_IN[own]
+    if own is type(len):
+        return "function" if _BY_FUNCTION.get(value.__name__) is value else ""
     if own is type:
         return "type" if _BY_NAME.get(value.__name__) is value else ""
     module, name = _IMPORTED.get(own.__name__, ("", ""))

@@ -16,7 +16,7 @@ _FORWARDED = {
     **{name: name for name in ("len", "getitem", "setitem", "delitem", "iter", "reversed", "next", "str", "repr")},
     "bool": "truth",
 }
-_ASKED = ("__name__", "__qualname__", "__doc__")
+_ASKED = ("__name__", "__qualname__")
 
 
 class Remote:
@@ -64,6 +64,7 @@ def operator(name: str) -> Callable[..., Any]:
 
 for _name, _function in _FORWARDED.items():
     setattr(Remote, f"__{_name}__", operator(_function))
+Remote.__doc__ = property(lambda self: self._solution.get("__doc__", self._number))  # type: ignore[assignment]
 
 
 def _with_more(kind: type) -> type:

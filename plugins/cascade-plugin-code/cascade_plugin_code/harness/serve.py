@@ -5,20 +5,22 @@ bases, or `{"unloadable": "…"}` and ends. Then each request is `{"call": name,
 or, with `"of": number`, of an object that an earlier answer was; or of such an object `{"set": name, "to": value}`, `{"is": object, "class": false}`, whether that is an instance (a subclass) of
 it, or `{"exit": [kinds], "text": …}`, the end of its `with` by an exception. `{"do": "add", "args": […]}` is an operator, or a built-in function that is one. The answer is `{"value": …}`, or
 `{"raised": text, "kinds": ["ValueError", …]}`. Asked with `"back": true`, it also has what containers of the request hold now, if another thing than before, by
-their numbers: `"changed": {number: contents}`. How values travel: `travel`. What ends the process from within, ends it: there is no answer then.
+their numbers: `"changed": {number: contents}`. A function of the tests is called by `CALLBACK` and
+`{"value": [number, args, kwargs]}`, and until its `{"value": …}` or `{"raised": …}` comes, requests are answered as ever. `"functions"` of a message says how those that are new in it are called. How values travel: `travel`. What ends the process from within, ends it: there is no answer then.
 """
 
 from __future__ import annotations
 
+import _thread
 import builtins
 import operator
 import os
 import types
 from typing import Any
 
-from cascade_plugin_code.harness.channel import Channel, Ended
+from cascade_plugin_code.harness.channel import CALLBACK, OF_THE_TESTS, Channel, Ended
 from cascade_plugin_code.harness.loading import Unloadable, found, load, private_streams, told
-from cascade_plugin_code.harness.travel import PLAIN, Reader, Writer, contents, same_contents
+from cascade_plugin_code.harness.travel import PLAIN, Reader, Writer, contents, same_contents, text_of
 from cascade_plugin_code.harness.typed import Unplain, dumps
 
 MOST_OBJECTS = 100_000
@@ -33,6 +35,8 @@ class Server:
         self._objects: list[Any] = []
         self._numbers: dict[int, int] = {}
         self._methods: dict[tuple[int, str], Any] = {}
+        self._handed: dict[int, Any] = {}
+        self._lock = _thread.RLock()
 
     def names(self) -> dict[str, str]:
         """What the solution has at its top, without what begins with two underscores."""
@@ -46,14 +50,51 @@ class Server:
         """Answers until the other side ends."""
         self._channel.send(dumps({"names": self.names()}))
         while True:
-            reader = Reader(self._channel.receive(), lambda number, _: self._objects[number], lambda base, _: base)
+            self._until_told()
+
+    def _until_told(self) -> dict[str, Any]:
+        """Answers requests until what comes is an answer: what a function of the tests gave."""
+        while True:
+            reader = Reader(self._channel.receive(), self._object, lambda base, _: base)
             request = reader.whole()
+            for number, (name, text) in request["functions"].items():
+                self._function(number).__name__ = self._function(number).__qualname__ = name
+                self._function(number).__doc__ = text
+            if "value" in request or "kinds" in request:
+                return request
             known = reader.known if request.get("back") else []
             before = [contents(one.value) for one in known]
             answer = self._answer(request)
             after = ((place, contents(one.value)) for place, one in enumerate(known))
             changed = {place: row for place, row in after if not same_contents(row, before[place])}
             self._reply({**answer, "changed": changed} if changed else answer, known)
+
+    def _object(self, number: int, is_function: bool) -> Any:
+        return self._function(number) if number >= OF_THE_TESTS else self._objects[number]
+
+    def _function(self, number: int) -> Any:
+        """What stands for a function of the tests."""
+        if number not in self._handed:
+
+            def forward(*args: Any, **kwargs: Any) -> Any:
+                return self._call_back(number, args, kwargs)
+
+            self._handed[number] = forward
+            self._numbers[id(forward)] = number
+        return self._handed[number]
+
+    def _call_back(self, number: int, args: Any, kwargs: Any) -> Any:
+        try:
+            asked = Writer(self._stays).whole({"value": [number, args, kwargs]})
+        except Unplain as cause:
+            raise TypeError(str(cause)) from None
+        with self._lock:  # the solution may have threads
+            self._channel.send(CALLBACK)
+            self._channel.send(asked)
+            told = self._until_told()
+        if "kinds" in told:
+            raise _error(told["kinds"], told["raised"], vars(self._module))
+        return told["value"]
 
     def _answer(self, request: Any) -> dict[str, Any]:
         try:
@@ -134,7 +175,7 @@ def _error(kinds: list[str], text: str, names: dict[str, Any]) -> Exception:
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)[:1000]
+        return text_of(error)
     except Exception:  # noqa: BLE001 - the solution wrote this exception's class
         return "an exception that cannot be shown"
 

@@ -7,7 +7,7 @@ ended raises `Died`, then and at every later call.
 
 Arguments are copies, except in calls on the lines of the test code that look at what was made of them (`looking`): what such a call changed in a list, a dictionary, a set,
 a deque or a bytearray is changed here too, in the same object. An argument that cannot be handed over is the test code's fault and noted as
-such, whatever the test code catches; but one that is too large or too deep only where the solution has given nothing that it may be made of.
+such, whatever the test code catches, except functions, which the solution may call (`callbacks`); but one that is too large or too deep only where the solution has given nothing that it may be made of.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from cascade_plugin_code.harness.channel import Channel, Ended
+from cascade_plugin_code.harness.callbacks import Callbacks, told
+from cascade_plugin_code.harness.channel import CALLBACK, OF_THE_TESTS, Channel, Ended
 from cascade_plugin_code.harness.instances import Computed, Made, makes
 from cascade_plugin_code.harness.remote import Remote, is_ours, unchanged, with_more
 from cascade_plugin_code.harness.travel import PLAIN, Reader, Writer, refill
@@ -52,11 +53,12 @@ class Solution:
         self._classes: dict[str, type[Exception]] = {}
         self._remotes: dict[int, Remote] = {}
         self._functions: dict[int, str] = {}
+        self._callbacks = Callbacks()
         self._kept: list[Any] = []
-        told, _ = self._receive()
-        if "unloadable" in told:
-            self._die(str(told["unloadable"]))
-        self.names = self._names(told.get("names"))
+        hello, _ = self._read(self._heard())
+        if "unloadable" in hello:
+            self._die(str(hello["unloadable"]))
+        self.names = self._names(hello.get("names"))
 
     def _names(self, told: Any) -> dict[str, str]:
         if not isinstance(told, dict) or not all(type(part) is str for pair in told.items() for part in pair):
@@ -126,18 +128,8 @@ class Solution:
             raise Died(self.died)
         self.asked += 1
         writer = Writer(self._stays)
-        try:
-            self._channel.send(writer.whole(request))
-        except Unplain as cause:
-            why = f"the test code hands {cause} to {request.get('call') or request.get('set') or request.get('do')}"
-            if (
-                isinstance(cause, Foreign) or not self._gave_containers
-            ):  # else it may be the solution's that is too much
-                self.broken = why
-            raise TypeError(why) from None
-        except Ended:
-            self._die(SOLUTION_ENDED)
-        answer, reader = self._receive(writer.known if "back" in request else (), kind)
+        self._send(writer, request, f"to {request.get('call') or request.get('set') or request.get('do')}")
+        answer, reader = self._answered(writer.known if "back" in request else (), kind)
         self._gave_containers |= type(answer.get("value")) not in _SCALARS
         if "changed" in answer:
             self._change(answer, reader, request)
@@ -147,6 +139,48 @@ class Solution:
                 raise RuntimeError("the solution raised StopIteration")
             raise error
         return answer["value"]
+
+    def _send(self, writer: Writer, message: dict[str, Any], where: str) -> None:
+        """Says a message with the functions that are new in it.
+
+        Raises:
+            TypeError: a value in it cannot be handed over, which is noted where it is not the solution's doing.
+        """
+        try:
+            self._channel.send(writer.whole({**message, "functions": self._callbacks.new}))
+            self._callbacks.new.clear()
+        except Unplain as cause:
+            why = f"the test code hands {cause} {where}"
+            # What is too large may be made of the solution's.
+            if isinstance(cause, Foreign) or not self._gave_containers:
+                self.broken = why
+            raise TypeError(why) from None
+        except Ended:
+            self._die(SOLUTION_ENDED)
+
+    def _answered(self, known: Any, kind: type[Remote]) -> tuple[dict[str, Any], Reader]:
+        """The answer, after the calls of the tests' functions that come before it."""
+        while True:
+            data = self._heard()
+            if data != CALLBACK:
+                return self._read(data, known, kind)
+            asked, _ = self._read(self._heard())
+            self._call_back(asked)
+
+    def _call_back(self, asked: dict[str, Any]) -> None:
+        try:
+            function, args, kwargs = self._callbacks.function(asked["value"][0]), *asked["value"][1:]
+            given = {"value": function(*args, **kwargs)}
+        except Unplain:
+            self._die(INTERRUPTED)
+        except Died:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the solution is told; it must not end the tests by a `SystemExit` of theirs
+            given = told(error)
+        try:
+            self._send(Writer(self._stays), given, "back")
+        except TypeError as error:
+            self._send(Writer(self._stays), told(error), "back")
 
     def _change(self, answer: dict[str, Any], reader: Reader, request: dict[str, Any]) -> None:
         """Makes the changes of a call in what it was handed, and sees that this is still a value; else the solution has ended."""
@@ -162,14 +196,22 @@ class Solution:
         except Unplain as cause:
             self._die(UNPLAIN + str(cause))
 
-    def _receive(self, known: Any = (), kind: type[Remote] = Remote) -> tuple[dict[str, Any], Reader]:
-        def remote(number: int, is_function: bool) -> Remote:
+    def _heard(self) -> bytes:
+        try:
+            return self._channel.receive()
+        except Ended:
+            self._die(SOLUTION_ENDED)
+
+    def _read(self, data: bytes, known: Any = (), kind: type[Remote] = Remote) -> tuple[dict[str, Any], Reader]:
+        def remote(number: int, is_function: bool) -> Any:
+            if number >= OF_THE_TESTS:
+                return self._callbacks.function(number)
             return self._remote(number, is_function, kind)
 
         try:
-            reader = Reader(self._channel.receive(), remote, self._more, known)
+            reader = Reader(data, remote, self._more, known)
             answer = reader.whole()
-        except (Ended, Unplain, MemoryError):
+        except (Unplain, MemoryError):
             self._die(SOLUTION_ENDED)
         if not isinstance(answer, dict) or not any(key in answer for key in ("names", "unloadable", "value", "kinds")):
             self._die(INTERRUPTED)
@@ -183,6 +225,9 @@ class Solution:
             return remote._number, False
         if isinstance(value, PLAIN):
             return -1, True
+        handed = self._callbacks.number(value)
+        if handed is not None:
+            return handed, False
         said = "an object of type " + type(value).__name__[:80]
         raise Unplain(said) if _is_of_a_result(value) else Foreign(said)
 

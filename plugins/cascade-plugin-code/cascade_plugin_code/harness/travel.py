@@ -219,3 +219,13 @@ def refill(value: Any, row: Any) -> None:
                 value.extend(row)
     except (TypeError, ValueError) as cause:
         raise Unplain("no contents: " + type(cause).__name__) from None
+
+
+def text_of(error: BaseException) -> str:
+    """What an exception is made anew with: its text, of a `KeyError` the key, whose quotes come with the text."""
+    key = (
+        isinstance(error, KeyError)
+        and type(error).__str__ is KeyError.__str__
+        and [type(part) for part in error.args] == [str]
+    )
+    return (error.args[0] if key else str(error))[:1000]
