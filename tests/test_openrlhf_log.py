@@ -134,6 +134,17 @@ def test_what_a_cluster_refuses_is_told(printed: str, told: str) -> None:
     assert told in reason(printed)
 
 
+def test_a_checkpoint_that_cannot_be_read_is_told_with_what_to_go_on_from() -> None:
+    printed = f"{REMOTE}RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory. This is an internal miniz error.\n"
+    found = reason(
+        printed + "ray.exceptions.RayTaskError(RuntimeError): ray::PolicyModelActor.init_model_from_pretrained()\n"
+    )
+    assert found.startswith(
+        "a checkpoint is damaged (PytorchStreamReader failed reading zip archive: failed finding central directory);"
+    )
+    assert "`latest`" in found and found.endswith("to train the stage from its beginning")
+
+
 def test_attention_heads_that_a_cpu_cannot_have_are_told_with_the_setting() -> None:
     printed = f"""{ACTOR}(Worker pid=20534) ERROR 11-30 19:42:59 [multiproc_executor.py:1055] RuntimeError: Unsupported CPU attention configuration: head_dim=16 isa=2 kv_cache_idx=0
 {ACTOR}(EngineCore pid=20462) ERROR 11-30 19:42:59 [core.py:1376] RuntimeError: Worker failed with error 'Unsupported CPU attention configuration: head_dim=16 isa=2 kv_cache_idx=0', please check

@@ -94,6 +94,11 @@ REASONS = (
         "{found}",
     ),
     (
+        r"PytorchStreamReader failed [^.]*|unexpected EOF, expected [^.]*|pickle data was truncated",
+        "a checkpoint is damaged ({found}); write the name of the older one beside it into `latest` of trainer/checkpoints"
+        " (in _actor for rl), or remove trainer to train the stage from its beginning",
+    ),
+    (
         r"ImportError: cannot import name .*|ModuleNotFoundError: No module named .*|AttributeError: module '?(?:vllm|ray|deepspeed|transformers).*|VersionConflict.*",
         "the packages beside OpenRLHF do not fit it: {found}; `cascade doctor` says which versions go together",
     ),
