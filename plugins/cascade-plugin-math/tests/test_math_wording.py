@@ -74,6 +74,51 @@ def test_a_wording_never_makes_another_value_right(kind, answer, label):
     assert not judge(f"So we get $\\boxed{{{answer}}}$.", label).right, kind
 
 
+PER_HOUR = "Find the speed in kilometers per hour."
+ASKED = [
+    (True, "60\\text{ km/h}", "60", PER_HOUR),
+    (True, "60 km/h", "60", ""),
+    (True, "1\\text{ km/min}", "60", PER_HOUR),
+    (False, "60\\text{ mph}", "60", PER_HOUR),
+    (False, "60\\text{ km}", "60", PER_HOUR),
+    (True, "60 m/s", "60", "What is the speed in metres per second?"),
+    (True, "60 m/s", "60", "What is the speed in m/s?"),
+    (False, "60 m/s", "60", "What is the speed in km/h?"),
+    (False, "60 m/s", "60", "Let m and s be integers. Find the speed in metres per second."),
+    (False, "2m/s", "2", "Express the ratio in terms of m and s."),
+    (True, "9.8\\text{ m/s}^2", "9.8", "Give the acceleration in metres per second squared."),
+    (True, "3\\text{ kg/m}^3", "3", "Give the density in kilograms per cubic metre."),
+    (True, "\\$5", "5", "Find his wage in dollars per hour."),
+    (True, "5\\text{ dollars per hour}", "5", "Find his wage in dollars per hour."),
+]
+
+
+@pytest.mark.parametrize(("right", "answer", "label", "problem"), ASKED)
+def test_a_rate_is_asked_in_its_own_unit(right, answer, label, problem):
+    assert judge(f"\\boxed{{{answer}}}", label, problem=problem).right == right
+
+
+NAMED = ["\\det A", "\\deg f", "\\operatorname{rank}(A)", "\\mathrm{Var}(X)", "\\lim_{x\\to0}f(x)", "m\\angle A", "\\|v\\|", "|\\vec v|", "\\int_0^1 f(x)\\,dx", "\\max_x f(x)", "\\text{Area}(ABC)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_is_said_to_have_a_value_is_its_name(name):
+    assert judge(f"\\boxed{{{name}=5}}", "5").right
+    assert not judge(f"\\boxed{{{name}=6}}", "5").right
+    assert not judge(f"\\boxed{{{name}=6=5}}", "5").right
+    assert not judge(f"\\boxed{{{name}}}", "5").right
+
+
+@pytest.mark.parametrize("equation", ["|x|=5", "n^2+1=5", "\\text{cm}\\,x=5", "\\max(3,5)=3"])
+def test_an_equation_is_not_the_number_on_its_right(equation):
+    assert not judge(f"\\boxed{{{equation}}}", equation.rpartition("=")[2]).right
+
+
+@pytest.mark.parametrize("answer", ["50¢", "Rs. 50", "USD 50", "50 USD"])
+def test_a_sign_or_code_of_a_currency_is_a_unit(answer):
+    assert judge(f"\\boxed{{{answer}}}", "50").right
+
+
 def test_a_box_that_is_only_mentioned_is_no_box():
     assert judge("It is \\boxed{7}, in \\boxed notation.", "7").right
     assert judge("So \\boxed x.", "x").right

@@ -16,6 +16,9 @@ from cascade_plugin_math.verifier.scalar import Context, equal
 
 FALSE = Node("false")
 _INDEX = re.compile(r"_\{?(\d{1,9})\b")
+_MARKED = ("bar", "vec", "hat", "angle", "triangle", "measuredangle", "arc", "Pr")
+_CLAIMED = ("lim.", "int.", "max_", "min_")  # what an answer says to be a value, without a way to reckon it here
+_MEASURED = ("norm", "det", "deg", "dim", "tr", "max", "min")
 _EQUAL = ("=", "approx")
 
 
@@ -34,28 +37,38 @@ def is_name(node: Node) -> bool:
     if node.op == "ratio":
         return all(is_name(arg) for arg in node.args)
     if node.op == "mul":
-        heads = node.args
-        if heads[0] in (sym("d"), sym("partial")) and heads[-1].op == "inv":
-            return True
-        words = all(arg.op == "word" for arg in heads)
-        bare = [arg.args[0] if arg.op == "inv" else arg for arg in heads]
-        capitals = all(part.op == "sym" and part.value[:1].isupper() for arg in bare for part in _factors(arg))
-        return (
-            words
-            or capitals
-            or (
-                len(heads) == 2
-                and heads[0].op == "sym"
-                and heads[0].value in ("P", "p", "E", "bbP", "bbE")
-                and heads[1].op != "num"
-            )
-        )
-    if node.op == "fun":
-        inner = node.args[0] if node.args else node
-        return node.value in ("bar", "vec", "hat", "angle", "triangle", "measuredangle", "arc", "Pr") or (
-            node.value in ("abs", "norm", "det", "deg", "dim") and is_name(inner) and inner.op in ("mul", "fun", "word")
-        )
-    return False
+        return _is_product_name(node.args)
+    return node.op == "fun" and _is_function_name(node)
+
+
+def _is_product_name(heads: tuple[Node, ...]) -> bool:
+    """`AB`, `area ABC`, `Var(X)`, `dy/dx`, `m\\angle A`, `\\nabla f`, `P(A)`."""
+    if heads[0] in (sym("d"), sym("partial")) and heads[-1].op == "inv":
+        return True
+    bare = [arg.args[0] if arg.op == "inv" else arg for arg in heads]
+    parts = [part for arg in bare for part in _factors(arg)]
+    if all(part.op == "word" or (part.op == "sym" and part.value[:1].isupper()) for part in parts):
+        return True
+    if len(heads) != 2 or heads[0].op != "sym":
+        return False
+    name, rest = heads[0].value, heads[1]
+    is_measure = name == "m" and rest.op == "fun" and rest.value in _MARKED
+    return (
+        (name in ("P", "p", "E", "bbP", "bbE") and rest.op != "num")
+        or is_measure
+        or (name == "nabla" and rest.op == "sym")
+    )
+
+
+def _is_function_name(node: Node) -> bool:
+    """`\\angle A`, `\\det A`, `\\lim a_n`; `|x| = 5` and `x^2 + 1 = 5` stay equations."""
+    inner = node.args[0] if node.args else node
+    if node.value in _MARKED or node.value in _CLAIMED:
+        return True
+    if node.value == "abs":
+        return is_name(inner) and (inner.op in ("mul", "fun", "word") or (inner.op == "sym" and " " in inner.value))
+    inner = inner.args[0] if inner.op == "pow" else inner
+    return node.value in _MEASURED and len(node.args) == 1 and is_name(inner)
 
 
 def _factors(node: Node) -> tuple[Node, ...]:

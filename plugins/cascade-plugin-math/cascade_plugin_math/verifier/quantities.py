@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cascade_plugin_math.verifier import units
-from cascade_plugin_math.verifier.node import Node, make, num, walk
+from cascade_plugin_math.verifier.node import Node, make, num, rebuild, walk
 from cascade_plugin_math.verifier.scalar import Context, equal
 from cascade_plugin_math.verifier.units import Unit
 
@@ -32,8 +32,10 @@ def same(label: Node, answer: Node, context: Context, asked: Asked) -> bool:
     return False
 
 
-def _wanted(word: str) -> Unit:
-    return units.split(make("mul", num(1), Node("word", (), word)))[1]
+def _wanted(name: str) -> Unit:
+    """The unit of that name; `m/s` for a rate."""
+    above, *below = (Node("word", (), word) for word in name.split("/"))
+    return units.split(make("mul", num(1), above, *(make("inv", word) for word in below)))[1]
 
 
 def _split(label: Node, answer: Node, asked: Asked) -> tuple[tuple[Node, Unit], tuple[Node, Unit]]:
@@ -47,22 +49,29 @@ def _split(label: Node, answer: Node, asked: Asked) -> tuple[tuple[Node, Unit], 
 
 
 def _letter_unit(node: Node, beside: Unit, asked: Asked) -> tuple[Node, Unit] | None:
-    if node.op != "mul" or node.args[-1].op not in ("sym", "pow"):
+    if node.op != "mul":
         return None
-    letter = node.args[-1] if node.args[-1].op == "sym" else node.args[-1].args[0]
-    if letter.op != "sym" or letter.value not in units.KNOWN_UNITS or letter.value in asked.names:
+    at = len(node.args)
+    while at > 1 and _is_letters(node.args[at - 1], asked):
+        at -= 1
+    if at == len(node.args):
         return None
-
-    def upright(part: Node) -> Node:
-        return Node("word", (), letter.value) if part == letter else part
-
-    last = node.args[-1]
-    unit = upright(last) if last.op == "sym" else make("pow", upright(last.args[0]), last.args[1])
-    value, read = units.split(make("mul", *node.args[:-1], unit))
+    value, read = units.split(make("mul", *node.args[:at], *(rebuild(part, _upright) for part in node.args[at:])))
     said = {dimension for word in asked.units for dimension, _ in _wanted(word).powers}
     if read.powers == beside.powers or (said and {dimension for dimension, _ in read.powers} <= said):
         return value, read
     return None
+
+
+def _is_letters(node: Node, asked: Asked) -> bool:
+    """Whether a factor is a letter that may be a unit, its power, or such a one below the line: the `m` and the `s` of `m/s`."""
+    if node.op in ("inv", "pow"):
+        return _is_letters(node.args[0], asked)
+    return node.op == "sym" and node.value in units.KNOWN_UNITS and node.value not in asked.names
+
+
+def _upright(part: Node) -> Node | None:
+    return Node("word", (), part.value) if part.op == "sym" else None
 
 
 def _percents(label: Node, answer: Node, asked: Asked) -> list[tuple[Node, Node]]:

@@ -12,7 +12,7 @@ from cascade_plugin_math.verifier.bases import _NAMES
 from cascade_plugin_math.verifier.match import Asked
 from cascade_plugin_math.verifier.policy import Policy
 from cascade_plugin_math.verifier.scalar import Context
-from cascade_plugin_math.verifier.units import KNOWN_UNITS, known
+from cascade_plugin_math.verifier.units import known
 
 MAX_LENGTH = 20_000
 _ORDERED = re.compile(r"\b(?:in\s+(?:\w+\s+)?(?:increasing|decreasing|ascending|descending|alphabetical|chronological|this|that)\s+order|in order\b(?! to)|"
@@ -28,10 +28,17 @@ _BASE = re.compile(
     r"\b(?:in|into|to|as a?)\s+(?:a\s+)?(?:base[- ](\d+|[a-z]+)|(binary|octal|hexadecimal|decimal))\b", re.I
 )
 _IN_UNIT = re.compile(
-    r"\bin\s+(?:the unit\s+)?(?:\\?(?:text|mathrm)?\{?)([A-Za-z]+|\$)\}?(?:\^?\{?([23])\}?)?(?=[\s.,?)}$]|$)", re.I
+    r"\bin\s+(?:the unit\s+)?(?:\\?(?:text|mathrm)?\{?)([A-Za-z]+|\$)\}?(?:\^?\{?([23])\}?)?(?=[\s.,?)}$]|$)(?!\s+per\b)",
+    re.I,
+)
+_IN_RATE = re.compile(
+    r"\bin\s+(?!dollar|cent|euro|yen|yuan|rupee|pound)([A-Za-z]+)(?:\s+per\s+|/)([A-Za-z]+)\b(?!\s*[/^²³]|\s+(?:per|squared|cubed)\b)"
 )
 _HOW_MANY = re.compile(r"\bhow many\s+([a-z]{2,})\b", re.I)
 _UNIT_WORD = re.compile(r"[A-Za-z]{2,}")
+_PER = re.compile(
+    r"(?<![A-Za-z\\])(?:\\(?:text|mathrm)\{\s*)?(km|cm|mm|m|ft|mi|kg|g|L)\}?\s*/\s*(?:\\(?:text|mathrm)\{\s*)?(s|h|hr|min|day|m|L|mol)(?![A-Za-z])"
+)
 _LETTER = re.compile(r"(?<![A-Za-z\\])([A-Za-z])(?![A-Za-z])")
 _POSITIVE = re.compile(r"(?<![A-Za-z\\])([A-Za-z])\s*(?:>|\\gt\b)\s*0(?![.\d])|positive\s+(?:real\s+)?(?:number|integer|constant|variable)?s?\s*\$?([A-Za-z])\b"
                        r"|(?<![A-Za-z\\])([A-Za-z])\$?\s+(?:is|be|are)\s+(?:a\s+)?positive")  # fmt: skip
@@ -55,13 +62,16 @@ def asked(problem: str) -> Asked:
         word = (base[1] or base[2]).lower()
         number = int(word) if word.isdigit() and len(word) < 3 else _NAMES.get(word, 0)
     said = tuple(word for word in _UNIT_WORD.findall(text) if len(word) > 2 and known(word))[:20]
+    said += tuple(unit for pair in _PER.findall(text)[:4] if all(map(known, pair)) for unit in pair)
     wanted = next(
         (match[1] for match in _IN_UNIT.finditer(text) if len(match[1]) > 1 and known(match[1]) and not match[2]), ""
     )
+    if not wanted and (rate := _IN_RATE.search(text)) and all(map(known, rate.groups())):
+        wanted = "/".join(rate.groups())
     counted = _HOW_MANY.search(text)
     if not wanted and counted and known(counted[1]):
         wanted = counted[1]
-    letters = frozenset(_LETTER.findall(text)) - _ARTICLES
+    letters = frozenset(_LETTER.findall(_PER.sub(" ", text))) - _ARTICLES
     return Asked(
         ordered=bool(_ORDERED.search(text)),
         percent=bool(_ASKS_PERCENT.search(text)),
@@ -70,7 +80,7 @@ def asked(problem: str) -> Asked:
         base=number if 2 <= number <= 36 else None,
         units=said,
         names=letters,
-        wanted=wanted if wanted in KNOWN_UNITS or known(wanted) else "",
+        wanted=wanted,
     )
 
 

@@ -37,6 +37,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _HEXADECIMAL = re.compile(
     r"(?<![A-Za-z\\])(?=[0-9A-F]*[A-F])(?=[A-F]{2}|[0-9A-F]*[0-9])[0-9A-F]{2,40}(?=\}?_\{?(?:1[1-6]|\\text)\b)"
 )
+_CODES = ("USD", "EUR", "GBP", "JPY", "INR", "Rs")
 _VOWELS = frozenset("aeiouy")
 _AFTER_INCHES = re.compile(r"[\s}.$]*(?:\^\s*\{?[23]\}?|[²³])?[\s}.$]*")
 _SIGNS = ("<=>", "...", "<=", ">=", "=<", "=>", "!=", "==", "**", "!!", "->", "&&", ":=")
@@ -148,7 +149,7 @@ class Lexer:
         if sign in "()[]":
             self.depth += 1 if sign in "([" else -1
             self._emit("open" if sign in "([" else "close", sign)
-        elif sign in "€£¥₹":
+        elif sign in "€£¥₹¢":
             self._emit("word", sign)
         elif sign not in ('"', "`") and not (sign == "." and self.upright):
             self._emit("op", _SIGN_NAMES.get(sign, sign))
@@ -252,7 +253,9 @@ class Lexer:
         self.at += len(run)
         last = self.out[-1] if self.out else None
         if len(run) == 1:
-            self._emit("sym", run)
+            self._emit("word" if self._is_below_unit(run) else "sym", run)
+        elif run in _CODES:
+            self._emit("word", run)
         elif run in FUNCTIONS or run in CONSTANTS or run in ("choose", "over"):
             self._emit("cmd", run)
         elif run.lower() in ("pct", "percent", "percentage"):
@@ -269,6 +272,16 @@ class Lexer:
         else:
             for letter in run:
                 self._emit("sym", letter)
+
+    def _is_below_unit(self, run: str) -> bool:
+        """Whether a letter is the unit below another one: `60 km/h`."""
+        above = self.out[-2:]
+        return (
+            run in KNOWN_UNITS
+            and len(above) == 2
+            and above[1].text == "/"
+            and (above[0].kind, above[0].text in KNOWN_UNITS) == ("word", True)
+        )
 
     def _is_unit_here(self, run: str, last: Token | None) -> bool:
         """Whether a short run is a unit: it is one, and stands where units stand."""

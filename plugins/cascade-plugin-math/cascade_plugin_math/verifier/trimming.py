@@ -35,9 +35,12 @@ _OF_A = re.compile(r"(?<=[\d}])(\s*\\text\s*\{)?\s*\bof\s+(?:an?|the)\s+(?=[a-z]
 
 def trimmed(text: str) -> str:
     """The text without them; the text itself where nothing else would be left."""
-    for lead in _LEADS:
-        if text.startswith(lead) and (rest := text[len(lead) :].lstrip()) and not text[len(lead)].isalpha():
-            text = rest
+    while text.startswith(_LEADS):
+        lead = next(lead for lead in _LEADS if text.startswith(lead))
+        rest = text[len(lead) :].lstrip()
+        if not rest or text[len(lead)].isalpha():
+            break
+        text = rest
     while text.endswith(_ORNAMENTS):
         ornament = max((mark for mark in _ORNAMENTS if text.endswith(mark)), key=len)
         rest = _BLANK.sub("", text[: -len(ornament)])
@@ -46,7 +49,7 @@ def trimmed(text: str) -> str:
         text = rest
     if " of " in text:
         text = _OF_A.sub(r"\1 ", text)
-    return _rounded(text) if any(word in text for word in ("approx", "about", "roughly")) else text
+    return _rounded(text) if "approx" in text or "about" in text or "roughly" in text else text
 
 
 def _rounded(text: str) -> str:

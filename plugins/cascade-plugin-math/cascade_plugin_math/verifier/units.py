@@ -40,7 +40,7 @@ _BASE: dict[str, tuple[str, Fraction | int]] = {
     "amp": ("current", 1), "mA": ("current", Fraction(1, 1000)), "mol": ("amount", 1), "K": ("kelvin", 1),
     "kelvin": ("kelvin", 1), "celsius": ("celsius", 1), "fahrenheit": ("fahrenheit", 1), "rad": ("angle", 1),
     "radian": ("angle", 1), "rev": ("turn", 1), "revolution": ("turn", 1), "$": ("dollar", 1), "dollar": ("dollar", 1),
-    "USD": ("dollar", 1), "cent": ("dollar", Fraction(1, 100)), "buck": ("dollar", 1), "€": ("euro", 1),
+    "USD": ("dollar", 1), "cent": ("dollar", Fraction(1, 100)), "¢": ("dollar", Fraction(1, 100)), "buck": ("dollar", 1), "€": ("euro", 1),
     "euro": ("euro", 1), "EUR": ("euro", 1), "£": ("sterling", 1), "GBP": ("sterling", 1), "¥": ("yen", 1),
     "yen": ("yen", 1), "JPY": ("yen", 1), "₹": ("rupee", 1), "rupee": ("rupee", 1), "Rs": ("rupee", 1),
     "INR": ("rupee", 1), "yuan": ("yuan", 1), "bit": ("bit", 1), "byte": ("bit", 8), "KB": ("bit", 8000),
