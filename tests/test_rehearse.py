@@ -99,6 +99,10 @@ PLANTED = {
         ],
         r"more than the 2048 tokens .*; set trainer_args\.data\.max_len, which is 2072 where nothing is said, or leave them out$",
     ),
+    "prompts that are longer than the model reads, whatever the trainer takes": (
+        ["stages.rl.trainer=openrlhf", "stages.rl.trainer_args={data.max_len: 60}", "domains.sums.words=300"],
+        r"more than the 36 tokens .*; leave them out, or lower .*, or take a model with a longer context",
+    ),
     "prompts that are longer than what the trainer is to take": (
         ["stages.rl.trainer=openrlhf", "stages.rl.trainer_args={data.max_len: 30}"],
         r"more than the 6 tokens .*; raise trainer_args\.data\.max_len, or leave them out, or lower rollout",

@@ -136,7 +136,7 @@ def _lengths(stage: Stage, rows: Sequence[tuple[int, str]], limit: int | None, c
         longest, task = over[-1]
         raise SpecError(
             f"stage {stage.name!r}: {len(over)} of the first {len(rows)} {_READ[stage.kind]} have more than the {limit} tokens"
-            f" that there is room for, at most {longest} (task {task!r}); {_cure(stage, limit, context)}"
+            f" that there is room for, at most {longest} (task {task!r}); {_cure(stage, limit, longest, context)}"
         )
     sizes = [size for size, _ in counted]
     return Lengths(
@@ -148,12 +148,13 @@ def _lengths(stage: Stage, rows: Sequence[tuple[int, str]], limit: int | None, c
     )
 
 
-def _cure(stage: Stage, limit: int, context: int | None) -> str:
+def _cure(stage: Stage, limit: int, longest: int, context: int | None) -> str:
     """What makes room: the trainer's own bound where that is below the model's context, else what fills the context."""
-    room = limit + (stage.rollout.max_response_tokens if stage.kind == "rl" else 0)
+    response = stage.rollout.max_response_tokens if stage.kind == "rl" else 0
+    room = limit + response
     is_own = "data.max_len" in stage.trainer_args
     lower = ", or lower rollout.max_response_tokens" if stage.kind == "rl" else ""
-    if context is not None and room >= context:
+    if context is not None and (room >= context or longest + response > context):
         return f"leave them out{lower}, or take a model with a longer context"
     if not is_own:  # that bound grows with the responses
         return f"set trainer_args.data.max_len, which is {room} where nothing is said, or leave them out"
