@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cascade_core.domain import DomainRef
+from cascade_core.plugins import registry
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Scoring
 
@@ -17,10 +18,12 @@ EXTENSION = Path(__file__).parent / "extension"
 def importable() -> Iterator[None]:
     """`cascade_plugin_faulty` is installed for what is made meanwhile."""
     sys.path.insert(0, str(EXTENSION))
+    registry.cache_clear()
     try:
         yield
     finally:
         sys.path.remove(str(EXTENSION))
+        registry.cache_clear()
 
 
 def ref(name: str = "faulty", **options: Any) -> DomainRef:

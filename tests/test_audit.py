@@ -15,9 +15,7 @@ from cascade_core.plugins import registry
 @pytest.fixture(scope="module", autouse=True)
 def installed():
     with importable():
-        registry.cache_clear()
         yield
-    registry.cache_clear()
 
 
 def tidy(fault: str = "", **more) -> Audit:

@@ -13,7 +13,6 @@ import pytest
 from faulty import EXTENSION, faulty_scorer, importable, ref
 
 from cascade_core.errors import PluginNotFound, RowError, RunChanged, RunLocked, SpecError, UsageError
-from cascade_core.plugins import registry
 from cascade_core.rows import dump, read
 from cascade_core.score_file import output_of, references, score_file
 
@@ -21,9 +20,7 @@ from cascade_core.score_file import output_of, references, score_file
 @pytest.fixture(scope="module", autouse=True)
 def installed():
     with importable():
-        registry.cache_clear()
         yield
-    registry.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,7 @@ from cascade_core.testing import check_domain, examine
 @pytest.fixture(scope="module")
 def tidy():
     with importable():
-        registry.cache_clear()
         yield lambda fault="", **options: registry().domain("tidy")(fault, **options)
-    registry.cache_clear()
 
 
 def failures(findings):
