@@ -24,7 +24,7 @@ _ORNAMENTS = (
     "□",
     "∎",
 )
-_BLANK = re.compile(r"(?:\s|\\[,;:! ]|\\q?quad(?![A-Za-z]))+$")
+_BLANKS = ("\\,", "\\;", "\\:", "\\!", "\\ ", "\\quad", "\\qquad", " ")
 _ROUNDING = re.compile(
     r"[\s,~]*(?:\\[,;: ]|\\q?quad(?![A-Za-z]))*\s*(?:\\text\s*\{)?\s*\(?\s*(?:\\text\s*\{)?\s*(?:or\s+)?"
     r"(?:\\approx(?![A-Za-z])|(?:approximately|approx\b\.?|about|roughly))\s*(?:\}\s*)?(?:\\approx(?![A-Za-z]))?\s*\$?"
@@ -41,15 +41,19 @@ def trimmed(text: str) -> str:
         if not rest or text[len(lead)].isalpha():
             break
         text = rest
-    while text.endswith(_ORNAMENTS):
-        ornament = max((mark for mark in _ORNAMENTS if text.endswith(mark)), key=len)
-        rest = _BLANK.sub("", text[: -len(ornament)])
-        if not rest:
-            break
-        text = rest
+    if text.endswith(_ORNAMENTS):
+        text = _unadorned(text)
     if " of " in text:
         text = _OF_A.sub(r"\1 ", text)
     return _rounded(text) if "approx" in text or "about" in text or "roughly" in text else text
+
+
+def _unadorned(text: str) -> str:
+    """The text without the ornaments at its end and the blanks before each; step by step, as a pattern would look at every blank in it."""
+    end = len(text)
+    while mark := next((mark for mark in (*_ORNAMENTS, *_BLANKS) if text.endswith(mark, 0, end)), ""):
+        end -= len(mark)
+    return text[:end] or text
 
 
 def _rounded(text: str) -> str:
