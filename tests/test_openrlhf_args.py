@@ -260,6 +260,14 @@ def test_a_misspelt_flag_that_could_not_be_set_anyway_is_told_with_the_setting(k
     assert told in found and "did you mean" not in found
 
 
+@pytest.mark.parametrize("kind", ["sft", "reward_model"])
+def test_ring_attention_without_packing_is_refused_where_the_program_would_end_at_its_start(kind: str) -> None:
+    ring = {"ds.ring_attn_size": 2}
+    assert "needs ds.packing_samples: true" in refused(stage(kind, trainer_args=ring))
+    assert parsed(stage(kind, trainer_args={**ring, "ds.packing_samples": True}))["ds.ring_attn_size"] == 2
+    assert parsed(stage(trainer_args=ring))["ds.ring_attn_size"] == 2
+
+
 def test_flags_that_are_nested_as_a_mapping_are_told_their_whole_names() -> None:
     assert "trainer_args.vllm is no flag" in refused(stage(trainer_args={"vllm": {"enforce_eager": True}}))
     assert "did you mean 'vllm.enforce_eager'" in refused(stage(trainer_args={"vllm": {"enforce_eager": True}}))

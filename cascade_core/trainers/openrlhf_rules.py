@@ -219,10 +219,15 @@ def check(stage: Stage, known: Known) -> None:
             raise SpecError(f"{where} must be a list of an upper bound, or of both bounds, found {value!r:.80}")
         if (flag, value) in _UNSEEN:
             raise SpecError(f"{where} must not be {value}: without it nothing shows whether weights reach the engines")
-    if stage.trainer_args.get("train.partial_rollout_enable") and not stage.trainer_args.get("train.async_enable"):
+    args, where = stage.trainer_args, f"stage {stage.name!r}: trainer_args"
+    if args.get("train.partial_rollout_enable") and not args.get("train.async_enable"):
         raise SpecError(
-            f"stage {stage.name!r}: trainer_args.train.partial_rollout_enable needs train.async_enable: only then is"
-            " anything sampled while weights change"
+            f"{where}.train.partial_rollout_enable needs train.async_enable: only then is anything sampled while weights"
+            " change"
+        )
+    if stage.kind != "rl" and args.get("ds.ring_attn_size", 1) > 1 and not args.get("ds.packing_samples"):
+        raise SpecError(
+            f"{where}.ds.ring_attn_size above 1 needs ds.packing_samples: true in a stage of kind {stage.kind}"
         )
 
 
