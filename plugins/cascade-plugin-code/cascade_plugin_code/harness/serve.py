@@ -6,7 +6,7 @@ or, with `"of": number`, of an object that an earlier answer was; or of such an 
 it, or `{"exit": [kinds], "text": …}`, the end of its `with` by an exception. `{"do": "add", "args": […]}` is an operator, or a built-in function that is one. The answer is `{"value": …}`, or
 `{"raised": text, "kinds": ["ValueError", …]}`. Asked with `"back": true`, it also has what containers of the request hold now, if another thing than before, by
 their numbers: `"changed": {number: contents}`. A function of the tests is called by `CALLBACK` and
-`{"value": [number, args, kwargs]}`, and until its `{"value": …}` or `{"raised": …}` comes, requests are answered as ever. `"functions"` of a message says how those that are new in it are called. How values travel: `travel`. What ends the process from within, ends it: there is no answer then.
+`{"value": [number, args, kwargs]}`, and until its `{"value": …}` or `{"raised": …}` comes, requests are answered as ever. `{"functions": {number: [name, text]}}` says how those that are new in the next message are called. How values travel: `travel`. What ends the process from within, ends it: there is no answer then.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Server:
         while True:
             reader = Reader(self._channel.receive(), self._object, lambda base, _: base)
             request = reader.whole()
-            for number, (name, text) in request["functions"].items():
-                self._function(number).__name__ = self._function(number).__qualname__ = name
-                self._function(number).__doc__ = text
+            if "functions" in request:
+                self._name(request["functions"])
+                continue
             if "value" in request or "kinds" in request:
                 return request
             known = reader.known if request.get("back") else []
@@ -82,6 +82,12 @@ class Server:
             self._handed[number] = forward
             self._numbers[id(forward)] = number
         return self._handed[number]
+
+    def _name(self, functions: dict[int, tuple[str, str | None]]) -> None:
+        for number, (name, text) in functions.items():
+            function = self._function(number)
+            function.__name__ = function.__qualname__ = name
+            function.__doc__ = text
 
     def _call_back(self, number: int, args: Any, kwargs: Any) -> Any:
         try:

@@ -22,7 +22,7 @@ from cascade_plugin_code.harness.channel import CALLBACK, OF_THE_TESTS, Channel,
 from cascade_plugin_code.harness.instances import Computed, Made, makes
 from cascade_plugin_code.harness.remote import Remote, is_ours, unchanged, with_more
 from cascade_plugin_code.harness.travel import PLAIN, Reader, Writer, refill
-from cascade_plugin_code.harness.typed import Foreign, Unplain
+from cascade_plugin_code.harness.typed import Foreign, Unplain, dumps
 
 INTERRUPTED = "the solution broke into the conversation"
 SOLUTION_ENDED = "the solution ended before the tests did"
@@ -141,14 +141,17 @@ class Solution:
         return answer["value"]
 
     def _send(self, writer: Writer, message: dict[str, Any], where: str) -> None:
-        """Says a message with the functions that are new in it.
+        """Says a message, and before it how functions that are new in it are called.
 
         Raises:
             TypeError: a value in it cannot be handed over, which is noted where it is not the solution's doing.
         """
         try:
-            self._channel.send(writer.whole({**message, "functions": self._callbacks.new}))
-            self._callbacks.new.clear()
+            data = writer.whole(message)
+            if self._callbacks.new:
+                self._channel.send(dumps({"functions": self._callbacks.new}))
+                self._callbacks.new.clear()
+            self._channel.send(data)
         except Unplain as cause:
             why = f"the test code hands {cause} {where}"
             # What is too large may be made of the solution's.
