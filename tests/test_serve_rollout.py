@@ -19,7 +19,7 @@ from cascade_core.judge import Judge
 from cascade_core.rows import read, write
 from cascade_core.serve.journal import Journal
 from cascade_core.serve.rollout import Rollouts
-from cascade_core.serve.staged import TOKEN
+from cascade_core.serve.staged import TOKEN, main
 from cascade_core.settings import InitModel, Stage
 from cascade_core.template import Prompt
 
@@ -278,6 +278,20 @@ def staged(folder, model, log):
     path = folder / "settings.json"
     path.write_text(json.dumps(settings))
     return Program("-m", "cascade_core.serve.staged", str(path), PYTHONPATH=EXTENSION, **{TOKEN: ""})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "cascade: usage: python -m cascade_core.serve.staged SETTINGS.json\n"),
+        (["absent.json"], "cascade: absent.json: no such file or directory\n"),
+        (["empty.json"], "cascade: empty.json: stage.steps: field required\n"),
+    ],
+)
+def test_a_service_of_a_stage_that_cannot_begin_says_why_in_one_line(tmp_path, monkeypatch, capsys, arguments, told):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.json").write_text('{"stage": {"name": "s", "domains": {"s": 1}}}')
+    assert main(arguments, {}) == 2 and capsys.readouterr().err == told
 
 
 def patient(program, body):

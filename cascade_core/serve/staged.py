@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError
 from cascade_core.domain import DomainRef
 from cascade_core.errors import CascadeError, UsageError
 from cascade_core.judge import Judge
+from cascade_core.refusals import sentence
 from cascade_core.rows import Row, read
 from cascade_core.scoring import Scorer
 from cascade_core.serve.access import LOOPBACK, Access
@@ -105,14 +106,20 @@ def _renderers(model: str, modes: str) -> tuple[Render, Continue]:
 
 def main(arguments: list[str], environment: Mapping[str, str]) -> int:
     """The status of the process: 0, or 2 and one line where it could not begin."""
+    if len(arguments) != 1:
+        say("usage: python -m cascade_core.serve.staged SETTINGS.json")
+        return 2
     try:
         settings = Staged.model_validate_json(Path(arguments[0]).read_bytes())
         run(settings, environment.get(TOKEN, ""))
     except ValidationError as cause:
-        first = cause.errors(include_url=False, include_input=False)[0]
-        say(f"{arguments[0]}: {'.'.join(map(str, first['loc']))}: {first['msg']}")
+        first = cause.errors(include_url=False)[0]
+        say(f"{arguments[0]}: {'.'.join(map(str, first['loc']))}: {sentence(first)}")
         return 2
-    except (CascadeError, OSError) as cause:
+    except OSError as cause:
+        say(f"{cause.filename or arguments[0]}: {(cause.strerror or str(cause)).lower()}")
+        return 2
+    except CascadeError as cause:
         say(str(cause))
         return 2
     return 0
