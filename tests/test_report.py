@@ -176,15 +176,21 @@ def test_markup_in_names_settings_and_metrics_stays_text(run: Path) -> None:
     assert page.inside("title").startswith(HOSTILE)
 
 
+def structure_with(run: Path, response: str) -> list[str]:
+    """The tags of the page of a run whose responses on one benchmark are all this one."""
+    change_rows(run / "stages/03-math/eval/math/test.jsonl", lambda row: {**row, "response": response})
+    return [tag for tag, _ in Page(report.write(run)).elements]
+
+
+@pytest.fixture
+def plain(run: Path) -> list[str]:
+    return structure_with(run, "plain")
+
+
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(exclude_categories=()), min_size=1, max_size=300))
-def test_no_text_changes_the_structure_of_the_page(run: Path, text: str) -> None:
-    path = run / "stages" / "03-math" / "eval" / "math" / "test.jsonl"
-    elements = []
-    for response in ("plain", text):
-        change_rows(path, lambda row, response=response: {**row, "response": response})  # type: ignore[misc]
-        elements.append([tag for tag, _ in Page(report.write(run)).elements])
-    assert elements[0] == elements[1]
+def test_no_text_changes_the_structure_of_the_page(run: Path, plain: list[str], text: str) -> None:
+    assert structure_with(run, text) == plain
 
 
 @pytest.mark.parametrize(
