@@ -94,6 +94,9 @@ def apply(f, *args):
 def flood(f):
   while True: f(1)
 def ends(f): f(os._exit(0))
+def large(f):
+  try: f([0] * 900_000)
+  except BaseException: return 3
 def deep(f): return f(lambda *a: deep(f))
 def forged(f):
   for fd in range(3, 9):
@@ -107,6 +110,8 @@ CHEATED = [
     "seen = []\napply(lambda x: seen.append(x), 3)\nassert seen == [3]",
     "seen = []\napply(lambda x: seen.append(x + 1), 3)\nassert 4 in seen",
     "assert ends(lambda x: x) is None",
+    "assert large(lambda xs: xs + xs) == 4",
+    "assert large(lambda xs: xs.append) == 4",
     "assert flood(lambda x: x) is None",
     "assert deep(lambda f: f()) == 3",
     "def f(): return 1\nassert forged(f) == 4",
@@ -116,7 +121,7 @@ CHEATED = [
 
 @pytest.mark.parametrize("tests", CHEATED)
 def test_a_solution_gains_nothing_by_calling_functions_of_the_tests(score, tests):
-    assert score(LYING, tests, 0.5).value == 0.0
+    assert score(LYING, tests, 1.0).value == 0.0
 
 
 def test_what_a_function_of_the_tests_gives_that_cannot_travel_is_their_fault(score):

@@ -171,6 +171,7 @@ class Solution:
             self._call_back(asked)
 
     def _call_back(self, asked: dict[str, Any]) -> None:
+        self._gave_containers = True  # its arguments are some
         try:
             function, args, kwargs = self._callbacks.function(asked["value"][0]), *asked["value"][1:]
             given = {"value": function(*args, **kwargs)}
