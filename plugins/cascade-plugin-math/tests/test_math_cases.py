@@ -123,6 +123,7 @@ HOSTILE = {
     "roundings": "\\boxed{6" + " (\\approx " * 1_800 + "}",
     "blanks and ornaments": "\\boxed{" + "\\," * 4_000 + "6" + "✓" * 4_000 + "}",
     "conclusions": "\\boxed{" + "\\therefore " * 1_600 + "6}",
+    "dots before a number": "\\boxed{" + "." * 19_000 + "6}",
     "parts of parts": "\\boxed{6" + " of the" * 2_000 + "}",
     "announcements": "The answer is 6. " * 20_000,
     "equals": "answer" + " =" * 50_000,

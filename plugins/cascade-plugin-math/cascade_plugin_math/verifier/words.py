@@ -74,7 +74,7 @@ def spoken(text: str) -> str:
     """The words of a text, in lower case, without markup."""
     text = _COMMANDS.sub(" ", plain(text)).replace("{", " ").replace("}", " ").replace("$", " ").replace("~", " ")
     text = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text.lower())
-    return " ".join(re.sub(r"[\"“”`*]|[.!:]+(?=\s|$)", " ", text).split())
+    return " ".join(re.sub(r"[\"“”`*]|(?<![.!:])[.!:]++(?=\s|$)", " ", text).split())
 
 
 def phrase(text: str) -> str | None:
