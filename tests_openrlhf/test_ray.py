@@ -1,4 +1,4 @@
-"""A stage as a job on a Ray cluster that runs already: submitted, killed with its run, and gone on with, by the real Ray."""
+"""A stage as a job on a Ray cluster that runs already, which judges its responses too: submitted, killed with its run, and gone on with, by the real Ray."""
 
 import json
 import os
@@ -8,11 +8,15 @@ import subprocess
 import tempfile
 import time
 import urllib.request
+from importlib.metadata import distribution
 from pathlib import Path
 
+import cascade_plugin_if
+import pluggy
 import pytest
 from openrlhf_runs import command, finished
 
+import cascade_core
 from cascade_core.trainers.openrlhf_job import Running
 
 SPEC = """
@@ -25,11 +29,10 @@ model:
     hidden_size: 128
     layers: 2
     heads: 4
-    context: 96
-    tokenizer:
-      phrases: ["write ", " times", " in capitals", " in small letters", " in quotes", " and end with "]
+    context: 256
+    tokenizer: {{phrases: ["Write ", " that mentions "]}}
 domains:
-  if: {{generator: {{level: tiny}}, eval_limit: 20, eval_samples: 1}}
+  if: {{generator: {{level: easy, families: [detectable_format], constraints: [1, 1]}}, eval_limit: 20, eval_samples: 1}}
 stages:
   - name: if
     domains: if
@@ -40,7 +43,7 @@ stages:
     optim: {{lr: 3e-4}}
     overlong: keep
 evaluation: {{benchmarks: []}}
-scoring: {{workers: 1}}
+scoring: {{workers: {{ray: {{address: "{head}", per_node: 2}}}}}}
 """
 
 
@@ -56,10 +59,10 @@ def free_ports(count):
 
 
 class Ray:
-    """The cluster's own word on its jobs."""
+    """The cluster's own word on its jobs and actors; `head` is where it is joined."""
 
-    def __init__(self, address):
-        self.address = address
+    def __init__(self, address, head):
+        self.address, self.head = address, head
 
     def shown(self):
         """All that Ray tells of its jobs, as it tells it."""
@@ -71,6 +74,27 @@ class Ray:
         found = [job for job in json.loads(self.shown()) if (job["submission_id"] or "").startswith("cascade-")]
         found = [job for job in found if "-sweep-" not in job["submission_id"]]
         return {job["submission_id"]: job["status"] for job in sorted(found, key=lambda job: job["start_time"])}
+
+    def couriers(self):
+        """The state of each actor that judges, of whatever run."""
+        with urllib.request.urlopen(f"{self.address}/api/v0/actors?limit=1000", timeout=30) as answer:
+            found = json.load(answer)["data"]["result"]["result"]
+        return [actor["state"] for actor in found if actor["class_name"] == "Courier"]
+
+
+def lent(folder):
+    """A folder that gives an interpreter which has none of them this project's core and plugin, and says that they are installed.
+
+    What the plugin detects languages with is not lent: no task of the spec asks for a language, or for its capitals.
+    """
+    for name in ("cascade-rl", "cascade-plugin-if"):
+        info = folder / f"{name.replace('-', '_')}-0.dist-info"
+        info.mkdir(parents=True)
+        for file in ("METADATA", "entry_points.txt"):
+            (info / file).write_text(distribution(name).read_text(file) or "")
+    for module in (cascade_core, cascade_plugin_if, pluggy):
+        (folder / module.__name__).symlink_to(Path(module.__file__).parent)
+    return str(folder)
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +108,9 @@ def ray(engine, tmp_path_factory):
     words += ["--dashboard-agent-listen-port", str(agent), "--dashboard-agent-grpc-port", str(grpc)]
     words += ["--ray-client-server-port", str(client), "--metrics-export-port", str(metrics)]
     words += ["--num-cpus", "8", "--num-gpus", "2", "--temp-dir", str(short)]
-    found = Ray(f"http://127.0.0.1:{board}")
-    with Running(words, os.environ, place / "log", place / "job.json") as running:
+    found = Ray(f"http://127.0.0.1:{board}", f"127.0.0.1:{port}")
+    variables = {**os.environ, "PYTHONPATH": lent(place / "lent")}
+    with Running(words, variables, place / "log", place / "job.json") as running:
         last = time.monotonic() + 120
         while True:
             assert running.poll() is None and time.monotonic() < last, (place / "log").read_text()[-2000:]
@@ -102,7 +127,7 @@ def killed(engine, ray, tmp_path_factory):
     """A run that was killed in its third step, as the kernel would; what Ray said soon afterwards; and the run that went on."""
     place = tmp_path_factory.mktemp("there")
     spec, folder = place / "spec.yaml", place / "run"
-    spec.write_text(SPEC.format(python=engine, ray=ray.address))
+    spec.write_text(SPEC.format(python=engine, ray=ray.address, head=ray.head))
     with (place / "log").open("wb") as log:
         run = subprocess.Popen(command(spec, folder), stdout=log, stderr=log)
     last = time.monotonic() + 600
@@ -135,6 +160,14 @@ def test_every_step_is_there_once_and_trained_with_weights_that_reach_vllm(kille
     assert all(event["grad_norm"] < 1e3 and abs(event["vllm_kl"]) < 5e-3 for event in told)
     rows = killed[0].rollouts("if")
     assert len({(row["step"], row["group"], row["sample"]) for row in rows}) == len(rows) == 5 * 8 * 4
+
+
+def test_both_runs_were_judged_by_processes_of_the_cluster_which_end_with_them(killed, ray):
+    last = time.monotonic() + 60
+    while set(found := ray.couriers()) != {"DEAD"} and time.monotonic() < last:
+        time.sleep(0.5)
+    assert len(found) >= 2 and set(found) == {"DEAD"}
+    assert {row["score"].get("error") for row in killed[0].rollouts("if")} == {None}
 
 
 def test_what_ray_shows_of_a_job_does_not_hold_the_services_token(killed):
