@@ -19,6 +19,7 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from cascade_core.request import Handed
 from cascade_core.rows import Row, read, score_json, write
 from cascade_core.scoring import Scorer
 from cascade_core.settings import Soft, Stage
+from cascade_core.verdict import Verdict
 
 _WINDOW = 500  # samples of a domain over which its failures are counted, at least
 _WHOLE_STEP = 20  # a step with so many samples of a domain, all failed, stops the stage at once
@@ -96,16 +98,21 @@ class Judge:
         Raises:
             ScoringError: the scorer is closed.
         """
-        for one in (row, *self._composition.beside(row).values()):
+        for one in self.asked([row]):
             self._scorer.hand_over(one, self._handed)
 
-    def judge(self, step: int, rows: Sequence[Row]) -> Judged:
+    def asked(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows whose verdicts a step of `rows` is judged by: themselves, then those that other scorers judge beside them."""
+        return [*rows, *(one for row in rows for one in self._composition.beside(row).values())]
+
+    def judge(self, step: int, rows: Sequence[Row], verdicts: Sequence[Future[Verdict]] | None = None) -> Judged:
         """Judges one step and stores it.
 
         Args:
             step: optimiser step, from 0.
             rows: task fields, `response`, `prefill`, `truncated`, `tokens` (of the response), `sample`, and `group`: the
                 same text for the responses to one task drawn once, wherever they stand.
+            verdicts: those of `asked(rows)`, where somebody else has begun them and counts them; waited for.
 
         Raises:
             TooManyFailures: more than `max_error_rate` over a domain's last 500 samples or more, or a whole step of at
@@ -120,7 +127,7 @@ class Judge:
                 )
         start, handed = time.monotonic(), self._handed
         self._handed = {}
-        samples = self._heard(rows, handed)
+        samples = self._heard(rows, handed, verdicts)
         opinions = [*samples, *(one for sample in samples for one in sample.beside.values())]
         groups: dict[str, list[Sample]] = {}
         for sample in samples:
@@ -150,15 +157,17 @@ class Judge:
         told = {**_metrics(samples, groups.values()), **self._composition.metrics(samples), **times}
         return Judged(judged, told)
 
-    def _heard(self, rows: Sequence[Row], handed: Handed) -> list[Sample]:
+    def _heard(self, rows: Sequence[Row], handed: Handed, begun: Sequence[Future[Verdict]] | None) -> list[Sample]:
         """The verdicts of the rows' own domains, and of the scorers beside them."""
-        beside = [self._composition.beside(row) for row in rows]
-        more = [row for named in beside for row in named.values()]
-        verdicts = iter(self._scorer.verdicts([*rows, *more], handed))
+        if begun is None:
+            verdicts = iter(self._scorer.verdicts(self.asked(rows), handed))
+        else:
+            wait(begun)  # once, not once for each
+            verdicts = iter([one.result() for one in begun])
         samples = [Sample(row, one.score, one) for row, one in zip(rows, verdicts, strict=False)]
-        for sample, named in zip(samples, beside, strict=True):
-            for (name, row), one in zip(named.items(), verdicts, strict=False):
-                sample.beside[name] = Opinion(row, one.score, one)
+        for sample, row in zip(samples, rows, strict=True):
+            for (name, beside), one in zip(self._composition.beside(row).items(), verdicts, strict=False):
+                sample.beside[name] = Opinion(beside, one.score, one)
         return samples
 
     def _apply_length(self, sample: Sample) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from cascade_core.domain import BatchStats, DomainRef, Score
 from cascade_core.seat import Job
 
-_JUDGED = ("id", "prompt", "answer", "mode", "source", "meta", "response", "prefill", "truncated", "turns")
+JUDGED = ("id", "prompt", "answer", "mode", "source", "meta", "response", "prefill", "truncated", "turns")
 """The fields that a verdict may depend on. Rows that agree in them are one sample."""
 
 Handed = dict[bytes, Job]
@@ -31,7 +31,7 @@ def sample(
     if not isinstance(domain, str) or domain not in domains:
         return Score.failed(unknown(domain, domains))
     try:
-        fields = {name: row[name] for name in _JUDGED if name in row}
+        fields = {name: row[name] for name in JUDGED if name in row}
         more = {} if explain is None else {"explain": explain}
         body = json.dumps({"domain": domain, "row": fields, **more}).encode()
     except (TypeError, ValueError, RecursionError) as cause:
@@ -41,7 +41,7 @@ def sample(
 
 def group(domain: str, rows: Sequence[Mapping[str, Any]], batch: BatchStats) -> Job:
     """The job that asks `Domain.rewards` about judged rows, the responses to one task."""
-    told = [{name: row[name] for name in (*_JUDGED, "score") if name in row} for row in rows]
+    told = [{name: row[name] for name in (*JUDGED, "score") if name in row} for row in rows]
     return Job(domain, b"r", json.dumps({"domain": domain, "group": told, "batch": asdict(batch)}).encode())
 
 

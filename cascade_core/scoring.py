@@ -195,13 +195,25 @@ class Scorer:
         Raises:
             ScoringError: the scorer is closed.
         """
-        verdict = request.sample(row, self.domains, {})
-        if isinstance(verdict, Score):
-            known: Future[Score] = Future()
-            known.set_result(verdict)
+        return self._asked(row, lambda verdict: verdict.score)
+
+    def verdict(self, row: Mapping[str, Any]) -> Future[Verdict]:
+        """`submit`, with the times.
+
+        Raises:
+            ScoringError: the scorer is closed.
+        """
+        return self._asked(row, lambda verdict: verdict)
+
+    def _asked(self, row: Mapping[str, Any], read: Callable[[Verdict], T]) -> Future[T]:
+        job = request.sample(row, self.domains, {})
+        if isinstance(job, Score):
+            known: Future[T] = Future()
+            known.set_result(read(Verdict.of(job)))
             return known
-        self._submit([verdict])
-        return _promise(verdict, score_of)
+        self._submit([job])
+        queued = job.queued
+        return _promise(job, lambda answer: read(Verdict.read(queued, answer)))
 
     def look(self, rows: Sequence[Mapping[str, Any]], *, explain: bool = False) -> list[Look]:
         """Judges rows one after another, each anew, and says what each verdict cost; `explain` asks for the domain's reasons.

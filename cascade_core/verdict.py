@@ -34,9 +34,13 @@ class Verdict:
         """Of a job when it is done; of a score that took no job, with no time."""
         if isinstance(found, Score):
             return cls(found, 0.0, 0.0, 0.0)
-        answer = found.future.result()
+        return cls.read(found.queued, found.future.result())
+
+    @classmethod
+    def read(cls, queued: float, answer: Answer) -> Verdict:
+        """Of the answer to a job that was queued then, on the monotonic clock."""
         begun = answer.begun or answer.ended
-        return cls(score_of(answer), begun - found.queued, answer.ended - begun, answer.ended)
+        return cls(score_of(answer), begun - queued, answer.ended - begun, answer.ended)
 
 
 @dataclass(frozen=True)

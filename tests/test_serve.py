@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
@@ -20,6 +20,7 @@ from cascade_core.serve.access import Access
 from cascade_core.serve.app import Limits
 from cascade_core.serve.index import Index
 from cascade_core.serve.inflight import Entry, Inflight
+from cascade_core.serve.kept import Kept
 from cascade_core.serve.wire import Refused
 
 
@@ -244,12 +245,12 @@ def test_a_domain_and_task_that_hang_are_named(shared, tmp_path):
 def test_what_only_stands_in_line_does_not_hang():
     async def main():
         now = [0.0]
-        inflight = Inflight(9, 9.0, lambda: now[0])
+        inflight = Inflight(Kept(9, 9.0, 9), lambda: now[0])
         entries = []
         for number in range(20):
             now[0] += 1.0
             future = asyncio.get_running_loop().create_future()
-            entries.append(Entry(("row", bytes([number])), "d", str(number), b"", future, now[0]))
+            entries.append(Entry(("row", bytes([number])), "d", str(number), b"", Future(), future, now[0]))
             inflight.begin(entries[-1])
         hanging = []
         for entry in [*entries[:5], *entries[6:]]:  # one of them is not answered
@@ -305,7 +306,7 @@ def test_more_than_may_wait_is_refused_and_told_when_to_come_again(log, tmp_path
 def test_kept_answers_are_bounded_by_number_and_age(log):
     now = [0.0]
     with served(limits=Limits(kept=2, kept_seconds=5.0), log=log) as small:
-        small.service.inflight.clock = lambda: now[0]
+        small.service.kept.clock = lambda: now[0]
         for n in range(5):
             small.post("/score", {"rows": [row("right", f"bounded-{n}", request_id=str(n))]})
         assert small.number("cascade_kept") == 2

@@ -3,6 +3,7 @@
     wire.py      JSON of strangers: bytes to values, rows and refusals that name the field
     reward.py    the shape of OpenRLHF's reward servers
     index.py     prompts files: answers and hidden tests that stay here
+    kept.py      finished answers, with bounds of number, age and bytes
     inflight.py  requests that are the same one: joined while it runs, answered again afterwards
     desk.py      rows to verdicts: how many may wait, what is counted
     groups.py    whole groups to finished advantages, alone or once their batch is complete

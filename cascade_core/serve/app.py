@@ -34,9 +34,10 @@ from cascade_core.serve import reward
 from cascade_core.serve.access import Access
 from cascade_core.serve.answering import Answering, answered, numbers, outside
 from cascade_core.serve.desk import Desk
-from cascade_core.serve.groups import Groups
+from cascade_core.serve.groups import Batch, Groups
 from cascade_core.serve.index import Index
-from cascade_core.serve.inflight import Inflight
+from cascade_core.serve.inflight import Entry, Inflight, Key
+from cascade_core.serve.kept import Kept
 from cascade_core.serve.metrics import Metrics
 from cascade_core.serve.rollout import Rollouts
 from cascade_core.serve.schema import openapi
@@ -88,15 +89,19 @@ class Service:
 
     def begin(self) -> None:
         """Makes what belongs to the event loop."""
-        self.metrics = Metrics()
-        self.inflight = Inflight(self.limits.kept, self.limits.kept_seconds)
-        most_bytes = 64 * self.limits.body_mib * 2**20
-        self.desk = Desk(
-            self.scorer, self.inflight, self.metrics, most_rows=self.limits.most_rows, most_bytes=most_bytes
-        )
-        self.watch = Watch(self.inflight, self.metrics, self.limits.slow_seconds, self.say)
-        self.groups = Groups(self.scorer, self.needs_batch, self.limits.batch_seconds)
+        self.metrics, limits = Metrics(), self.limits
+        most_bytes = 64 * limits.body_mib * 2**20
+        self.kept: Kept[Key, Entry] = Kept(limits.kept, limits.kept_seconds, most_bytes // 4)
+        batches: Kept[str, Batch] = Kept(limits.kept, limits.kept_seconds, most_bytes // 4)
+        self.inflight = Inflight(self.kept)
+        self.desk = Desk(self.scorer, self.inflight, self.metrics, most_rows=limits.most_rows, most_bytes=most_bytes)
+        self.watch = Watch(self.inflight, self.metrics, limits.slow_seconds, self.say)
+        self.groups = Groups(self.desk, self.needs_batch, limits.batch_seconds, batches)
         self.stage = self.rollouts() if self.rollouts else None
+        if self.stage is not None:
+            self.stage.begin(self.desk)
+        room = self.desk.room
+        self.metrics.watch(lambda: len(self.inflight), lambda: len(self.kept) + len(batches), lambda: room.bytes)
 
     def drain(self) -> None:
         """The service ends: whoever waits for others that will not come any more is told so."""

@@ -2,15 +2,15 @@
 
 A request is one group: the responses to one task. A batch is named by its clients, who also say how many groups it has; its groups wait for
 each other, and are judged as one step by `judge.Judge`, the same code as in training, so that `Domain.rewards` sees the final
-statistics of the batch. Verdicts begin when a group arrives, whatever it waits for. A batch that stays incomplete is given up after a
-time: its groups are told how many were there. A group that is sent again joins itself; finished batches are kept for that.
+statistics of the batch. Verdicts begin when a group arrives, whatever it waits for, and are those of the desk like all others. A batch that
+stays incomplete is given up after a time: its groups are told how many were there. A group that is sent again joins itself; of
+a finished batch, the answers and the digests of its groups are kept for that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,27 +21,30 @@ from cascade_core.errors import ScoringError
 from cascade_core.judge import Judge
 from cascade_core.refusals import refusals
 from cascade_core.rows import Row
-from cascade_core.scoring import Scorer
-from cascade_core.serve.desk import closing
+from cascade_core.serve.desk import Desk, closing
 from cascade_core.serve.index import Index
-from cascade_core.serve.wire import Refused, a_list, a_name, a_number, a_row, an_object, wrong
+from cascade_core.serve.inflight import Entry, Key, digest
+from cascade_core.serve.kept import Kept
+from cascade_core.serve.wire import Refused, a_list, a_name, a_number, a_row, an_object, dump, wrong
 from cascade_core.settings import Stage
 
 _KEYS = ("rows", "group", "batch", "settings")
 SETTINGS = ("advantage", "overlong", "max_response_tokens")
 LARGEST_BATCH = 65_536
 """Groups in a batch."""
+_GROUP_BYTES = 500  # of a group that is kept, beside its name and answer
 
 
-@dataclass
-class _Batch:
-    """Groups that wait for each other; `done` has the judged rows of each group by its name."""
+@dataclass(eq=False)
+class Batch:
+    """Groups that wait for each other, by their names: digests, and in `done` the answers as JSON; `rows` until these are there."""
 
     stage: Stage
     size: int
-    done: asyncio.Future[Mapping[str, list[Row]]]
-    judge: Judge
-    groups: dict[str, list[Row]] = field(default_factory=dict)
+    done: asyncio.Future[dict[str, bytes]]
+    groups: dict[str, bytes] = field(default_factory=dict)
+    rows: list[tuple[Row, Entry]] = field(default_factory=list)
+    own: dict[Key, Entry] = field(default_factory=dict)
 
 
 class Groups:
@@ -50,19 +53,23 @@ class Groups:
     Args:
         needs_batch: domains whose rewards use the statistics of a batch.
         seconds: how long a batch may stay incomplete.
-        most: batches that are open or kept at once.
+        kept: where finished batches are kept.
+        most: batches that are open at once.
     """
 
-    def __init__(self, scorer: Scorer, needs_batch: frozenset[str], seconds: float, most: int = 256) -> None:
-        self._scorer, self._needs_batch, self._seconds, self._most = scorer, needs_batch, seconds, most
-        self._batches: OrderedDict[str, _Batch] = OrderedDict()
+    def __init__(
+        self, desk: Desk, needs_batch: frozenset[str], seconds: float, kept: Kept[str, Batch], most: int = 256
+    ) -> None:
+        self._desk, self._needs_batch, self._seconds = desk, needs_batch, seconds
+        self._kept, self._most = kept, most
+        self._open: dict[str, Batch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
 
     @property
     def waiting(self) -> int:
-        """Groups that wait for others of their batch."""
-        return sum(len(batch.groups) for batch in self._batches.values() if not batch.done.done())
+        """Groups that wait for others of their batch, or for its rewards."""
+        return sum(len(batch.groups) for batch in self._open.values())
 
     async def rewards(self, data: Any, index: Index) -> dict[str, Any]:
         """The answer to one group.
@@ -72,40 +79,33 @@ class Groups:
         """
         request = an_object(data, _KEYS)
         stage, group = _stage(request.get("settings")), a_name(request.get("group", "group"), "body.group")
-        rows = _rows(request, group, tuple(self._scorer.domains), index)
-        if request.get("batch") is None:
-            if self._needs_batch & {row["domain"] for row in rows}:
-                allowed = "given for a domain whose rewards use the statistics of the whole batch"
-                raise wrong("body.batch", None, allowed)
-            batch = self._open(stage, 1)
+        rows = _rows(request, group, tuple(self._desk.scorer.domains), index)
+        if request.get("batch") is not None:
+            name, batch = self._batch(request["batch"], stage)
+        elif self._needs_batch & {row["domain"] for row in rows}:
+            raise wrong("body.batch", None, "given for a domain whose rewards use the statistics of the whole batch")
         else:
-            batch = self._batch(request["batch"], stage)
-        self._add(batch, group, rows)
-        judged = (await asyncio.shield(batch.done))[group]
-        return {"rows": [{name: row[name] for name in ("score", "reward", "advantage", "masked")} for row in judged]}
+            name, batch = "", self._begun(stage, 1)
+        self._add(name, batch, group, rows)
+        told = await asyncio.shield(batch.done)
+        return {"rows": json.loads(told[group])}
 
     def drain(self) -> None:
         """The service ends: groups of incomplete batches are to be sent again to the next one."""
         self._ending = True
-        for batch in self._batches.values():
-            if len(batch.groups) < batch.size and not batch.done.done():
-                batch.done.set_exception(closing(ScoringError("send the group again")))
+        for name, batch in list(self._open.items()):
+            self._give_up(name, batch, _ending())
 
-    def _open(self, stage: Stage, size: int) -> _Batch:
-        done: asyncio.Future[Mapping[str, list[Row]]] = asyncio.get_running_loop().create_future()
+    def _begun(self, stage: Stage, size: int) -> Batch:
+        done: asyncio.Future[dict[str, bytes]] = asyncio.get_running_loop().create_future()
         done.add_done_callback(lambda future: future.cancelled() or future.exception())  # perhaps nobody waits any more
-        return _Batch(stage, size, done, Judge(self._scorer, stage, 0, None, 1.0))
+        return Batch(stage, size, done)
 
-    def _batch(self, given: Any, stage: Stage) -> _Batch:
+    def _batch(self, given: Any, stage: Stage) -> tuple[str, Batch]:
         said = an_object(given, ("id", "groups"), "body.batch")
         name = a_name(said.get("id"), "body.batch.id")
         size = a_number(said.get("groups"), "body.batch.groups", 1, LARGEST_BATCH)
-        batch = self._batches.get(name)
-        if batch is None:
-            self._make_room()
-            batch = self._batches[name] = self._open(stage, size)
-            loop = asyncio.get_running_loop()
-            loop.call_later(self._seconds, self._give_up, name, batch)
+        batch = self._open.get(name) or self._kept.get(name) or self._opened(name, stage, size)
         if (batch.size, batch.stage) != (size, stage):
             raise Refused(
                 f"batch {name[:80]!r} was opened with {batch.size} groups and other settings; they must be the same for all",
@@ -114,19 +114,22 @@ class Groups:
                 found=size,
                 allowed=f"{batch.size} groups, and the settings of the first",
             )
+        return name, batch
+
+    def _opened(self, name: str, stage: Stage, size: int) -> Batch:
+        if self._ending:
+            raise _ending()
+        if len(self._open) >= self._most:
+            raise Refused(f"{self._most} batches are incomplete; ask again later", status=503, again=5)
+        batch = self._open[name] = self._begun(stage, size)
+        timer = asyncio.get_running_loop().call_later(self._seconds, self._expire, name, batch)
+        batch.done.add_done_callback(lambda _: timer.cancel())
         return batch
 
-    def _make_room(self) -> None:
-        for name in [name for name, batch in self._batches.items() if batch.done.done()]:
-            if len(self._batches) < self._most:
-                return
-            del self._batches[name]
-        if len(self._batches) >= self._most:
-            raise Refused(f"{self._most} batches are incomplete; ask again later", status=503, again=5)
-
-    def _add(self, batch: _Batch, group: str, rows: list[Row]) -> None:
+    def _add(self, name: str, batch: Batch, group: str, rows: list[Row]) -> None:
+        content = digest(rows)
         if group in batch.groups:
-            if batch.groups[group] != rows:
+            if batch.groups[group] != content:
                 raise Refused(
                     f"group {group[:80]!r} of this batch had other rows",
                     status=409,
@@ -135,42 +138,54 @@ class Groups:
                     allowed="a name that no other group of the batch has",
                 )
             return
-        if self._ending:
-            raise closing(ScoringError("send the group again"))
         if len(batch.groups) == batch.size:
             raise wrong("body.group", group, f"one of the {batch.size} groups that the batch has already")
-        batch.groups[group] = rows
-        try:
-            for row in rows:
-                batch.judge.hand_over(row)
-        except ScoringError as cause:
-            raise closing(cause) from cause
+        batch.rows += zip(rows, self._desk.begin(rows, batch.own), strict=True)
+        batch.groups[group] = content
         if len(batch.groups) == batch.size:
-            task = asyncio.get_running_loop().create_task(self._judge(batch))
+            task = asyncio.get_running_loop().create_task(self._judge(name, batch))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _judge(self, batch: _Batch) -> None:
-        rows = [row for group in batch.groups.values() for row in group]
+    async def _judge(self, name: str, batch: Batch) -> None:
+        """Answers a complete batch, and keeps the answers of one that has a name; one that failed may be sent again as a whole."""
+        judge = Judge(self._desk.scorer, batch.stage, 0, None, 1.0)
+        rows, verdicts = [row for row, _ in batch.rows], [entry.verdict for _, entry in batch.rows]
+        batch.rows, batch.own = [], {}
         try:
-            judged = await asyncio.to_thread(batch.judge.judge, 0, rows)
+            found = _answers((await asyncio.to_thread(judge.judge, 0, rows, verdicts)).rows)
         except ScoringError as cause:
             batch.done.set_exception(closing(cause))
-            return
         except Exception as cause:  # noqa: BLE001 - whoever waits must be told, whatever it was
             batch.done.set_exception(cause)
-            return
-        found: dict[str, list[Row]] = {}
-        for row in judged.rows:
-            found.setdefault(row["group"], []).append(row)
-        if not batch.done.done():
+        else:
             batch.done.set_result(found)
+            if name:
+                size = sum(_GROUP_BYTES + len(group) + len(told) for group, told in found.items())
+                self._kept.put(name, batch, size, len(found))
+        self._open.pop(name, None)
 
-    def _give_up(self, name: str, batch: _Batch) -> None:
-        if len(batch.groups) < batch.size and not batch.done.done():
-            what = f"{len(batch.groups)} of {batch.size} groups of batch {name[:80]!r} came within {self._seconds:g} s"
-            batch.done.set_exception(Refused(what, status=504))
-            self._batches.pop(name, None)
+    def _expire(self, name: str, batch: Batch) -> None:
+        what = f"{len(batch.groups)} of {batch.size} groups of batch {name[:80]!r} came within {self._seconds:g} s"
+        self._give_up(name, batch, Refused(what, status=504))
+
+    def _give_up(self, name: str, batch: Batch, refusal: Refused) -> None:
+        if len(batch.groups) < batch.size:
+            del self._open[name]
+            batch.done.set_exception(refusal)
+
+
+def _ending() -> Refused:
+    return closing(ScoringError("send the group again"))
+
+
+def _answers(rows: Sequence[Row]) -> dict[str, bytes]:
+    """What is told of each group, by its name."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        told = {name: row[name] for name in ("score", "reward", "advantage", "masked")}
+        found.setdefault(row["group"], []).append(told)
+    return {group: dump(told) for group, told in found.items()}
 
 
 def _rows(request: Mapping[str, Any], group: str, domains: Sequence[str], index: Index) -> list[Row]:

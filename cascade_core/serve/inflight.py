@@ -1,9 +1,9 @@
 """Requests that are the same one: joined while it runs, answered with the kept verdict afterwards.
 
 A row with a `request_id` is that request, however often it is sent: a client that gave up waiting and asks again causes no second
-verdict. The same id over other content is refused. A row without one is joined to an equal row that is in flight, and not kept: an error
-of today must not answer an equal row of tomorrow. Kept are scores and a digest of the row, never the row itself; at most
-`count` of them, for `seconds`. What is in flight is never dropped. Nothing outlives the process.
+verdict. The same id over other content is refused; content is what a verdict may depend on. A row without one is joined to an equal
+row that is in flight, and not kept: an error of today must not answer an equal row of tomorrow. Kept are scores and a digest of the
+row, never the row itself (`kept.py`). What is in flight is never dropped. Nothing outlives the process.
 """
 
 from __future__ import annotations
@@ -12,27 +12,33 @@ import asyncio
 import hashlib
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from cascade_core.domain import Score
-from cascade_core.serve.wire import Refused
+from cascade_core.request import JUDGED
+from cascade_core.rows import score_json
+from cascade_core.serve.kept import Kept
+from cascade_core.serve.wire import Refused, dump
+from cascade_core.verdict import Verdict
 
 Key = tuple[str, str | bytes]
 """A request's id, or the digest of a row without one."""
 
+_ENTRY_BYTES = 2000  # of an answer that is kept, beside its JSON
+
 
 @dataclass(eq=False)
 class Entry:
-    """One request: what it is about, since when (monotonic clock), and its verdict to come."""
+    """One request: what it is about, its verdict to come (for threads, and for the event loop), and since when (monotonic clock)."""
 
     key: Key
     domain: str
     task: str
     digest: bytes
-    future: asyncio.Future[Score]
+    verdict: Future[Verdict]
+    future: asyncio.Future[Verdict]
     begun: float
     told: float = field(default=0.0)  # when the watchdog last spoke of it
 
@@ -41,26 +47,19 @@ class Inflight:
     """What runs, and what has been answered; for one event loop.
 
     Args:
-        count: kept answers at most.
-        seconds: how long an answer is kept.
+        kept: where answers are kept.
         clock: counts seconds.
     """
 
-    def __init__(self, count: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._count, self._seconds, self.clock = count, seconds, clock
+    def __init__(self, kept: Kept[Key, Entry], clock: Callable[[], float] = time.monotonic) -> None:
+        self._kept, self.clock = kept, clock
         self._running: dict[Key, Entry] = {}
         self._answered: dict[
             str, tuple[float, float]
         ] = {}  # by domain: the last answer, and the youngest request with one
-        self._kept: OrderedDict[Key, tuple[float, Entry]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._running)
-
-    @property
-    def kept(self) -> int:
-        """Answers that are kept now."""
-        return len(self._kept)
 
     def running(self) -> Iterator[Entry]:
         """What runs, the oldest first."""
@@ -77,39 +76,32 @@ class Inflight:
             return False
         return youngest > entry.begun + seconds / 10 or now - max(last, entry.begun) >= seconds
 
-    def find(self, row: Mapping[str, Any]) -> Entry | tuple[Key, bytes]:
-        """The request that the row is; else its key and digest, for `begin`.
-
-        Raises:
-            Refused: its `request_id` is that of another row; status 409.
-        """
-        digest = _digest(row)
-        key: Key = ("id", row["request_id"]) if row.get("request_id") else ("row", digest)
-        self._forget()
-        found = self._running.get(key) or self._kept.get(key, (0.0, None))[1]
-        if found is None:
-            return key, digest
-        if found.digest != digest:
-            raise another_row(str(row["request_id"]))
-        return found
+    def find(self, key: Key) -> Entry | None:
+        """The request, if it runs or its answer is kept."""
+        return self._running.get(key) or self._kept.get(key)
 
     def begin(self, entry: Entry) -> None:
         """A new request, until its future is done."""
         self._running[entry.key] = entry
         entry.future.add_done_callback(lambda future: self._done(entry, future))
 
-    def _done(self, entry: Entry, future: asyncio.Future[Score]) -> None:
+    def _done(self, entry: Entry, future: asyncio.Future[Verdict]) -> None:
         self._running.pop(entry.key, None)
         youngest = self._answered.get(entry.domain, (0.0, entry.begun))[1]
         self._answered[entry.domain] = (self.clock(), max(youngest, entry.begun))
         if entry.key[0] == "id" and not future.cancelled() and future.exception() is None:
-            self._kept[entry.key] = (self.clock(), entry)
-            self._forget()
+            self._kept.put(entry.key, entry, _ENTRY_BYTES + len(dump(score_json(future.result().score))))
 
-    def _forget(self) -> None:
-        oldest = self.clock() - self._seconds
-        while self._kept and (len(self._kept) > self._count or next(iter(self._kept.values()))[0] < oldest):
-            self._kept.popitem(last=False)
+
+def identity(row: Mapping[str, Any]) -> tuple[Key, bytes]:
+    """The request that a row is, and the digest of its content."""
+    content = digest({name: row[name] for name in ("domain", *JUDGED) if name in row})
+    return (("id", row["request_id"]) if row.get("request_id") else ("row", content)), content
+
+
+def digest(value: Any) -> bytes:
+    """What recognises a value of JSON again."""
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).digest()
 
 
 def another_row(request_id: str) -> Refused:
@@ -121,8 +113,3 @@ def another_row(request_id: str) -> Refused:
         found=request_id,
         allowed="an id that no other row had",
     )
-
-
-def _digest(row: Mapping[str, Any]) -> bytes:
-    content = {name: value for name, value in row.items() if name != "request_id"}
-    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).digest()

@@ -18,20 +18,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from cascade_core.domain import Score
 from cascade_core.errors import ScoringError, TooManyFailures
 from cascade_core.judge import Judge
 from cascade_core.rows import Row
 from cascade_core.serve.conversation import Continue, Talk, has_turns
-from cascade_core.serve.desk import closing
+from cascade_core.serve.desk import Desk, closing
 from cascade_core.serve.handing import answers
+from cascade_core.serve.inflight import Entry, Key
 from cascade_core.serve.journal import Journal
 from cascade_core.serve.wire import Refused, a_name, a_number, an_object, wrong
 from cascade_core.settings import Stage
 from cascade_core.template import Prompt
+from cascade_core.verdict import Verdict
 
 Render = Callable[[Row], Prompt]
 
@@ -44,6 +48,8 @@ class _Step:
 
     done: asyncio.Future[dict[tuple[int, int], dict[str, Any]]]
     rows: dict[tuple[int, int], Row] = field(default_factory=dict)
+    verdicts: dict[tuple[int, int], list[Future[Verdict]]] = field(default_factory=dict)  # its own, those beside it
+    own: dict[Key, Entry] = field(default_factory=dict)
     turns: dict[tuple[int, int], int] = field(default_factory=dict)  # of conversations under way
     last: float = 0.0  # when something of it came, on the loop's clock
     begun: bool = False  # being judged
@@ -85,6 +91,10 @@ class Rollouts:
         self._ending = False
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, desk: Desk) -> None:
+        """Where samples are handed in; called once, before anything is asked."""
+        self._desk = desk
 
     @property
     def stopped(self) -> str:
@@ -236,17 +246,23 @@ class Rollouts:
         return state
 
     def _take(self, state: _Step, place: tuple[int, int], row: Row, group: str) -> None:
-        known = state.rows.setdefault(place, row)
-        if known is not row:
-            if known != row and "gave_up" not in known and "gave_up" not in row:  # the first word counts
-                raise self._conflict(f"{group}, sample {place[1]}", "the response that came first")
-            return
-        self.heard += 1
-        if isinstance(row["response"], str):
-            try:
-                self._judge.hand_over(row)
-            except ScoringError as cause:
-                raise closing(cause) from cause
+        known = state.rows.get(place)
+        if known is None:
+            self._put(state, place, row)
+            self.heard += 1
+        elif known != row and "gave_up" not in known and "gave_up" not in row:  # the first word counts
+            raise self._conflict(f"{group}, sample {place[1]}", "the response that came first")
+
+    def _put(self, state: _Step, place: tuple[int, int], row: Row) -> None:
+        """A new sample, whose verdicts begin; that of one that its engine gave up is known."""
+        asked = self._judge.asked([row])
+        if "gave_up" in row:
+            failed: Future[Verdict] = Future()
+            failed.set_result(Verdict.of(Score.failed(f"its engine gave it up: {row['gave_up']}")))
+            state.verdicts[place] = [failed] * len(asked)
+        else:
+            state.verdicts[place] = [entry.verdict for entry in self._desk.begin(asked, state.own)]
+        state.rows[place] = row
 
     def _begin(self, step: int, state: _Step) -> None:
         if not state.begun:
@@ -258,9 +274,11 @@ class Rollouts:
     async def _finish(self, step: int, state: _Step) -> None:
         """Judges a complete step and answers its samples; steps in turn, as their error rate is counted over the last ones."""
         rows = [state.rows[place] for place in sorted(state.rows)]
+        found = [state.verdicts[place] for place in sorted(state.rows)]
+        verdicts = [own for own, *_ in found] + [one for _, *beside in found for one in beside]
         async with self._turn:
             try:
-                judged = await asyncio.to_thread(self._judge.judge, step, rows)
+                judged = await asyncio.to_thread(self._judge.judge, step, rows, verdicts)
                 self._journal.finish(step, judged.metrics)
                 state.done.set_result(answers(judged.rows))
             except TooManyFailures as cause:
@@ -319,7 +337,7 @@ class Rollouts:
         absent = [place for place in wanted if place not in state.rows]
         self._say(f"step {step}: {len(absent)} of {len(wanted)} samples have not come: {why}")
         for slot, index in absent:
-            state.rows[slot, index] = self._missing(step, slot, index, why)
+            self._put(state, (slot, index), self._missing(step, slot, index, why))
         self._begin(step, state)
 
     def _conflict(self, what: str, allowed: str) -> Refused:
