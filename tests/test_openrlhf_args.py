@@ -358,7 +358,6 @@ def test_every_rule_is_about_a_flag_that_some_program_has(kind: str, version: st
         ("vllm.gpu_memory_utilization", 0, "must be from 0.01 to 1, found 0"),
         ("vllm.gpu_memory_utilization", 60, "must be from 0.01 to 1, found 60"),
         ("train.async_queue_size", 0, "must be at least 1, found 0"),
-        ("algo.advantage.is_correction_threshold", [0.5, 1.0, 2.0], "an upper bound, or of both bounds, found [0.5"),
         ("train.partial_rollout_enable", True, "needs train.async_enable"),
     ],
 )

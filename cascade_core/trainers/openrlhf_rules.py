@@ -150,7 +150,6 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "ds.zero_stage": (0, 3),
     "vllm.gpu_memory_utilization": (0.01, 1),
 }
-_THRESHOLD = "algo.advantage.is_correction_threshold"
 # Without the correction OpenRLHF logs no `vllm_kl`, by which a weight sync that does nothing is found.
 _UNSEEN = [("algo.advantage.is_correction_level", "off"), ("algo.advantage.is_correction_enable", False)]
 # Names of other versions, and what does the same.
@@ -215,8 +214,6 @@ def check(stage: Stage, known: Known) -> None:
         if flag in _BOUNDS and not low <= value <= high:
             bounds = f"at least {low}" if high == math.inf else f"from {low} to {high}"
             raise SpecError(f"{where} must be {bounds}, found {value}")
-        if flag == _THRESHOLD and len(value) > 2:
-            raise SpecError(f"{where} must be a list of an upper bound, or of both bounds, found {value!r:.80}")
         if (flag, value) in _UNSEEN:
             raise SpecError(f"{where} must not be {value}: without it nothing shows whether weights reach the engines")
     args, where = stage.trainer_args, f"stage {stage.name!r}: trainer_args"
