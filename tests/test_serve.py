@@ -1,6 +1,7 @@
 """The reward service: every request gets one verdict, whoever asks how often; nothing that is sent ends it."""
 
 import asyncio
+import gzip
 import json
 import socket
 import threading
@@ -131,6 +132,9 @@ REFUSED = [
     (b'{"rows": [NaN]}', 400, "body"),
     (b'{"rows": [-Infinity]}', 400, "body"),
     (b'{"rows": [1e999]}', 400, "body"),
+    (b'{"rows": [' + b"-" + b"1" * 5000 + b"]}", 400, "body"),
+    (b'{"rows": [], "rows": [{}]}', 400, "body"),
+    (b'{"rows": [{"domain": "faulty", "id": "a", "response": "wrong", "response": "right"}]}', 400, "body"),
     (b"[" * 100_000, 400, "body"),
     (b'{"rows": ' + b"[" * 70 + b"]" * 70 + b"}", 400, "body"),
     (b"[]", 422, "body"),
@@ -193,6 +197,13 @@ def test_a_body_that_is_too_long_is_refused_whether_its_length_is_told_or_not(sh
     chunked = shared.client.post("/score", content=iter([body]))
     assert chunked.status_code == 413 and chunked.json()["field"] == "body"
     assert shared.post("/score", {"rows": [row("right")]})[0] == 200
+
+
+def test_a_body_that_is_compressed_is_refused_as_such(shared):
+    told = shared.client.post("/score", content=gzip.compress(b"{}"), headers={"content-encoding": "gzip"})
+    assert (told.status_code, told.json()["field"], told.json()["found"]) == (415, "content-encoding", "'gzip'")
+    plain = shared.client.post("/score", json={"rows": [row("right")]}, headers={"content-encoding": "identity"})
+    assert plain.status_code == 200
 
 
 @pytest.mark.parametrize("text", ["right \ud800", "right \udfff\ud800", "right \x00\u2028"])

@@ -190,6 +190,17 @@ def test_answers_are_kept_up_to_a_number_an_age_and_a_size():
     assert kept.get("old") is None
 
 
+def test_a_sample_that_waits_for_its_step_holds_none_of_the_bytes_that_requests_may_hold(tmp_path):
+    with served(rollouts=rollouts(tmp_path)) as service, ThreadPoolExecutor(2) as pool:
+        names = draw(service, 0)
+        first = pool.submit(sample, service, names[0], 0, "x" * 1_000_000)
+        wait_until(lambda: service.get("/stage")[1]["waiting"]["0"]["samples"] == 1)
+        assert service.number("cascade_held_bytes") == 0
+        second = pool.submit(sample, service, names[0], 1)
+        step(service, names[1:])
+        assert first.result()[0] == second.result()[0] == 200
+
+
 def test_what_is_told_of_a_sample_that_its_engine_gave_up_says_so(tmp_path):
     with served(rollouts=rollouts(tmp_path)) as service:
         names = draw(service, 0)

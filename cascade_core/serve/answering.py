@@ -39,7 +39,7 @@ class Room:
         try:
             yield held
         finally:
-            self.bytes -= held.bytes
+            held.release()
 
     def take(self, count: int) -> None:
         """So many more.
@@ -64,6 +64,11 @@ class Held:
         self._room.take(count)
         self.bytes += count
 
+    def release(self) -> None:
+        """All of them given back."""
+        self._room.bytes -= self.bytes
+        self.bytes = 0
+
 
 async def answered(
     request: Request,
@@ -74,14 +79,21 @@ async def answered(
     body_mib: int,
     requests: Counter,
     say: Callable[[str], None],
+    keeps: bool = True,
 ) -> Response:
-    """What a handler says to a request; it gets the JSON of a POST, and the query of a GET."""
+    """What a handler says to a request; it gets the JSON of a POST, and the query of a GET.
+
+    Args:
+        keeps: whether the bytes of its body count as held until it is answered, and not only until they are read.
+    """
     status, told, headers = 200, b"", {}
     try:
         access.check(request.url.path, request.headers)
         with room.holding() as held:
             if request.method == "POST":
                 data = parse(await _body(request, held, body_mib * 2**20))
+                if not keeps:
+                    held.release()
             else:
                 data = dict(request.query_params)
             told = dump(await handler(data))
@@ -133,8 +145,17 @@ async def _body(request: Request, held: Held, most: int) -> bytes:
     """The whole body.
 
     Raises:
-        Refused: it is too long; status 413.
+        Refused: it is too long; status 413. It is compressed; status 415.
     """
+    coding = request.headers.get("content-encoding", "identity")
+    if coding.lower() != "identity":
+        raise Refused(
+            f"the body is compressed with {coding[:40]!r}; it must be plain JSON",
+            status=415,
+            field="content-encoding",
+            found=coding,
+            allowed="absent, or identity",
+        )
     refusal = Refused(
         f"the body is longer than {most >> 20} MiB", status=413, field="body", found="more", allowed=f"{most} bytes"
     )

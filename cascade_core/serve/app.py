@@ -188,7 +188,10 @@ def _stage(service: Service) -> Rollouts:
 
 
 def _endpoint(service: Service, handler: Handler) -> Answering:
-    """The handler as an endpoint; what it needs of the service is there once its event loop runs."""
+    """The handler as an endpoint; what it needs of the service is there once its event loop runs.
+
+    A sample waits for all others of its step, so it must not keep them away by the bytes that it holds; the stage bounds how many there are.
+    """
 
     async def answer(request: Request) -> Response:
         return await answered(
@@ -197,6 +200,7 @@ def _endpoint(service: Service, handler: Handler) -> Answering:
             access=service.access,
             room=service.desk.room,
             body_mib=service.limits.body_mib,
+            keeps=handler is not _sample,
             requests=service.metrics.requests,
             say=service.say,
         )

@@ -35,6 +35,7 @@ _REFUSALS = {
     "403": "a web page or a strange host asks",
     "409": "it contradicts what was said before",
     "413": "the body is too long",
+    "415": "the body is compressed",
     "422": "a field is wrong; it is named",
     "503": "too much waits, or the service is ending; ask again after Retry-After seconds",
     "504": "the batch stayed incomplete",

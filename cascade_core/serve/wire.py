@@ -1,7 +1,7 @@
 """JSON of strangers: bytes to values, values to rows, and a refusal that names the field, what was found, what is allowed.
 
-What RFC 8259 does not have (NaN, infinities) is refused, and so are numbers that no float holds and values nested deeper than
-`DEEPEST`. Lone surrogates are text that a model may well have sampled: they are taken, and answers are ASCII.
+What RFC 8259 does not have (NaN, infinities) is refused, and so are numbers that no float holds, keys that stand twice in an object and
+values nested deeper than `DEEPEST`. Lone surrogates are text that a model may well have sampled: they are taken, and answers are ASCII.
 Whether a label makes sense is the domain's to say: that is a verdict's `error`, not a refusal.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ DEEPEST = 64
 """Levels of lists and objects in a request."""
 MOST_ROWS = 4096
 """Rows in one request."""
+LONGEST_NUMBER = 4300
+"""Digits of a whole number."""
 LONGEST_NAME = 512
 """Characters of a name."""
 TEXTS = ("mode", "source", "prefill", "request_id")
@@ -57,7 +60,9 @@ def parse(body: bytes) -> Any:
         Refused: it is no JSON value that is taken; status 400.
     """
     try:
-        value = json.loads(body, parse_constant=_no_number, parse_float=_finite)
+        value = json.loads(
+            body, parse_constant=_no_number, parse_float=_finite, parse_int=_whole, object_pairs_hook=_object
+        )
     except (ValueError, RecursionError) as cause:
         what = f"the body is no JSON: {str(cause).splitlines()[0][:200]}"
         raise Refused(what, status=400, field="body", found=body[:40].decode("latin-1"), allowed="JSON") from None
@@ -70,6 +75,21 @@ def parse(body: bytes) -> Any:
             allowed=f"{DEEPEST} levels",
         )
     return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a key that stands twice nobody knows which value is meant (RFC 8259, section 4): a response could stand behind the one that was sent."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key {key[:80]!r} stands twice in an object")
+    return found
+
+
+def _whole(text: str) -> int:
+    if len(digits := text.removeprefix("-")) > LONGEST_NUMBER:
+        raise ValueError(f"a number has {len(digits)} digits (allowed: {LONGEST_NUMBER})")
+    return int(text)
 
 
 def _no_number(name: str) -> float:
