@@ -255,13 +255,8 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(
-    provisions: Iterable[Provision], found: Registry | None = None, *, later: bool = False
-) -> Iterator[Running]:
-    """All of them, started; ended when the body ends, however it does. SIGTERM and SIGHUP end it as `SystemExit`.
-
-    Args:
-        later: more will be started (`Running.start`) while the body runs.
+def running(provisions: Iterable[Provision], found: Registry | None = None) -> Iterator[Running]:
+    """All of them, started; ended when the body ends, however it does. SIGTERM and SIGHUP end it as `signals.Ended`.
 
     Raises:
         SpecError: one is made of a stage's checkpoint, and has no folder in its place.
@@ -276,7 +271,7 @@ def running(
                 raise ResourceError(f"nothing answers at {one.address}, which is to provide {one.need!r}: {why}")
             run.addresses[one.need] = one.address
             run.facts[one.need] = {"name": "address"}
-    with as_exit() if built or later else contextlib.nullcontext():
+    with as_exit():
         try:
             for one, resource in built:
                 run._start(one, resource)

@@ -62,9 +62,8 @@ def run(spec: Spec, folder: Path, *, say: Say = print) -> Path:
         with ExitStack() as stack:
             resources = provision.Running()
             if not all(stage.is_finished for stage in _stages(spec, folder)):
-                later = [one for one in prepared.resources.values() if waiting.stages_of(one)]
-                now = [one for one in prepared.resources.values() if one not in later]
-                resources = stack.enter_context(provision.running(now, later=bool(later)))
+                now = [one for one in prepared.resources.values() if not waiting.stages_of(one)]
+                resources = stack.enter_context(provision.running(now))
                 lock.pin_started(folder / "lock.json", resources.decisive)
             try:
                 return _Run(prepared, folder, stack, say, resources).all()

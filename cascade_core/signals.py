@@ -11,18 +11,31 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 
+class Ended(SystemExit):
+    """SIGTERM or SIGHUP came; `status` is that of a process that they end."""
+
+    def __init__(self, number: int) -> None:
+        self.status = 128 + number
+        super().__init__(self.status)
+
+
 def as_ctrl_c() -> AbstractContextManager[None]:
     """Both raise `KeyboardInterrupt` during the block, where this is the main thread."""
     return _handled(signal.default_int_handler)
 
 
 def as_exit() -> AbstractContextManager[None]:
-    """Both raise `SystemExit`, with the status of a process that they end, where this is the main thread."""
+    """Both raise `Ended` during the block, where this is the main thread."""
     return _handled(_leave)
 
 
 def _leave(number: int, frame: object) -> None:
-    raise SystemExit(128 + number)
+    raise Ended(number)
+
+
+def status(cause: KeyboardInterrupt | Ended) -> int:
+    """With what a command ends that was ended so."""
+    return cause.status if isinstance(cause, Ended) else 130
 
 
 @contextmanager

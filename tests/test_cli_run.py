@@ -57,15 +57,19 @@ def cascade(site: Path, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
+def until_training(run: subprocess.Popen[str]) -> None:
+    for line in run.stdout:
+        if line.startswith("01-sft: training"):
+            return
+
+
 @pytest.mark.slow
-def test_a_run_goes_on_after_ctrl_c_and_does_finished_work_once(publish, tmp_path: Path) -> None:
+def test_a_run_goes_on_after_ctrl_c_and_sigterm_and_does_finished_work_once(publish, tmp_path: Path) -> None:
     site = publish("cascade-plugin-toy", TOY)
     spec, folder = tmp_path / "spec.yaml", tmp_path / "run"
     spec.write_text(SPEC)
     first = cascade(site, "run", spec, "--folder", folder, "--set", "seed=5")
-    for line in first.stdout:
-        if line.startswith("01-sft: training"):
-            break
+    until_training(first)
     events = folder / "events.jsonl"
     while '"kind": "checkpoint"' not in events.read_text() and first.poll() is None:
         time.sleep(0.05)
@@ -74,6 +78,12 @@ def test_a_run_goes_on_after_ctrl_c_and_does_finished_work_once(publish, tmp_pat
     assert first.returncode == 130, err
     assert err.splitlines()[-1] == f"cascade: interrupted; the same command goes on from what {folder} holds"
     assert "Traceback" not in err
+
+    second = cascade(site, "run", spec, "--folder", folder, "--set", "seed=5")
+    until_training(second)
+    second.send_signal(signal.SIGTERM)
+    _, err = second.communicate(timeout=120)
+    assert (second.returncode, err.splitlines()[-1].partition(";")[0]) == (143, "cascade: interrupted")
 
     changed = cascade(site, "run", spec, "--folder", folder)
     _, err = changed.communicate(timeout=120)

@@ -172,8 +172,9 @@ def test_nothing_is_left_of_a_command_that_is_stopped(number: int, status: int, 
         wait_until(lambda: not any(map(is_running, started)))
     finally:
         running.kill()
-        running.communicate()
+        said = running.communicate()[1]
     assert events(log) == ["start", "stop"]
+    assert said.endswith(b"cascade: interrupted; the same command goes on from here\n") == (number != signal.SIGKILL)
 
 
 def children(pid: int) -> list[int]:

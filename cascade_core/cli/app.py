@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from cascade_core import signals
 from cascade_core.cli import (
     audit,
     check,
@@ -64,9 +65,9 @@ class Commands(TyperGroup):
         """Calls the command; see the package's docstring for what becomes of errors."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, signals.Ended) as cause:
             _say("interrupted" + (_GOES_ON if ctx.invoked_subcommand in ("eval", "score") else ""))
-            raise typer.Exit(130) from None
+            raise typer.Exit(signals.status(cause)) from None
         except (typer.Exit, typer.Abort, BrokenPipeError, EOFError):
             raise
         except Exception as error:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cascade_core import signals
 from cascade_core.cli.output import Json, Set, print_json
 
 
@@ -34,9 +35,9 @@ def run(
         from cascade_core.run import run as start
 
         report = start(loaded, where, say=lambda line: typer.echo(line, err=json))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, signals.Ended) as cause:
         typer.echo(f"cascade: interrupted; the same command goes on from what {where} holds", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(signals.status(cause)) from None
     if json:
         print_json({"folder": str(where), "report": str(report), "stages": _metrics(where)})
     else:

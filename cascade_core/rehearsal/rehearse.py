@@ -132,8 +132,7 @@ class _Trial:
             try:
                 chosen = provision.chosen(seen.domains.values(), small.resources, seen.found)
                 now = [one for one in chosen.values() if not stages_of(one)]
-                later = len(now) < len(chosen)
-                running = stack.enter_context(provision.running(now, seen.found, later=later))
+                running = stack.enter_context(provision.running(now, seen.found))
             except CascadeError as cause:
                 seen.add("verdicts", f"{cause}; `cascade doctor` says what is missing")
                 return self._result(seen)
