@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from echoed import wait_until
 from faulty import faulty_scorer
 
 from cascade_core.cli.app import app
@@ -23,7 +24,7 @@ from cascade_core.respondent import seed_of
 from cascade_core.rows import read
 from cascade_core.settings import InitModel, Sampling, Spec
 from cascade_core.trainers.openrlhf_guard import MARK
-from cascade_core.vllm_sampling import Vllm, chosen
+from cascade_core.vllm_sampling import Vllm, chosen, session
 from cascade_core.vllm_sampling.program import Asked
 from cascade_core.vllm_sampling.reasons import reason
 from cascade_core.vllm_sampling.sampler import VllmSampler, ends_and_context
@@ -291,6 +292,18 @@ def test_a_request_that_is_still_being_written_is_none_yet(tmp_path: Path) -> No
         out.flush()
         assert asked.next() == {"key": 1}
         assert asked.next() is None and asked.has_ended
+
+
+def test_vllm_of_which_nothing_more_is_asked_gives_its_gpus_back(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_IDLE_SECONDS", 0.5)
+    folder, log = rig.folder / "sampling", rig.folder / "vllm.log"
+    with session.Session(Vllm(sys.executable), {"model": "m"}, folder, log) as found:
+        found.ask({"key": "k", "tokens": [1], "sampling": {"seed": 1, "max_tokens": 4, "stop_token_ids": [2]}})
+        answers = found.answers()
+        assert next(answers)["key"] == "k"
+        with pytest.raises(TrainerError, match="nothing was asked for 0.5 s"):
+            next(answers)
+    wait_until(rig.is_over)
 
 
 def test_ends_and_context_are_those_of_the_loaded_model(model: Path) -> None:

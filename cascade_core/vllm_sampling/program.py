@@ -3,6 +3,7 @@
 The job names the model, vLLM's arguments and two files of JSON lines. `asked` is read to its end and then watched, until a line
 `{"end": true}`; every other line is one request: a `key`, the prompt's `tokens`, and `sampling`. `answers` gets one line for each
 response as it ends: the `key`, its `tokens` (the end token too) and vLLM's `finish` reason; `beat` is touched while vLLM works.
+Where nothing is asked for `idle_seconds`, whoever asked is gone with his machine, and the GPUs are given back.
 
 Tokens come in and go out: no text is made here, and no tokenizer is loaded.
 """
@@ -60,12 +61,12 @@ def engine(job: dict[str, Any]) -> Any:
     return LLMEngine.from_engine_args(EngineArgs(**given))
 
 
-def sample(model: Any, asked: Asked, answers: IO[bytes], beat: Path) -> None:
+def sample(model: Any, asked: Asked, answers: IO[bytes], beat: Path, idle_seconds: float) -> None:
     """Answers all requests, in the order in which they end."""
     from vllm import SamplingParams
 
     keys: dict[str, Any] = {}
-    count, last = 0, time.monotonic()
+    count, last, busy = 0, time.monotonic(), time.monotonic()
     while keys or not asked.has_ended:
         while len(keys) < _MOST_IN_FLIGHT and (request := asked.next()) is not None:
             name, count = str(count), count + 1
@@ -73,6 +74,8 @@ def sample(model: Any, asked: Asked, answers: IO[bytes], beat: Path) -> None:
             chosen = SamplingParams(detokenize=False, **request["sampling"])
             model.add_request(name, {"prompt_token_ids": request["tokens"]}, chosen)
         if not keys:
+            if time.monotonic() - busy > idle_seconds:
+                sys.exit(f"cascade: nothing was asked for {idle_seconds:g} s; the model is given up")
             time.sleep(_LOOK_SECONDS)
             continue
         for output in model.step():
@@ -81,6 +84,7 @@ def sample(model: Any, asked: Asked, answers: IO[bytes], beat: Path) -> None:
                 line = {"key": keys.pop(output.request_id), "tokens": list(one.token_ids), "finish": one.finish_reason}
                 answers.write(json.dumps(line).encode("ascii") + b"\n")
         answers.flush()
+        busy = time.monotonic()
         if time.monotonic() - last > _BEAT_SECONDS:
             beat.touch()
             last = time.monotonic()
@@ -92,7 +96,7 @@ def main(path: Path) -> None:
     model = engine(job)
     print("cascade: the model is loaded", flush=True)
     with Path(job["asked"]).open("rb") as asked, Path(job["answers"]).open("ab") as answers:
-        sample(model, Asked(asked), answers, Path(job["beat"]))
+        sample(model, Asked(asked), answers, Path(job["beat"]), job["idle_seconds"])
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from cascade_core.causes import cause
 from cascade_core.trainers.openrlhf_log import HEADS, plain
 
 REASONS = (
-    (r"^cascade: (?P<told>vLLM has no argument .*)", "{told}"),
+    (r"^cascade: (?P<told>(?:vLLM has no argument|nothing was asked for) .*)", "{told}"),
     (
         r"No module named '?vllm\b",
         "vLLM is not installed in the environment of {python}; set engine.python to the interpreter of one that has it,"

@@ -32,6 +32,7 @@ from cascade_core.vllm_sampling.reasons import reason
 
 _LOOK_SECONDS = 0.05
 _KEPT_LINES = 4000
+_IDLE_SECONDS = 3600.0  # far more than any pause between two benchmarks
 
 
 class Session:
@@ -63,7 +64,8 @@ class Session:
         self._folder.mkdir(parents=True, exist_ok=True)
         asked, answers, job = (self._folder / name for name in ("asked.jsonl", "answers.jsonl", "job.json"))
         told = {"asked": asked, "answers": answers, "beat": self._folder / "beat"}
-        write_json(job, {"arguments": self._arguments, **{name: str(path.absolute()) for name, path in told.items()}})
+        files = {name: str(path.absolute()) for name, path in told.items()}
+        write_json(job, {"arguments": self._arguments, "idle_seconds": _IDLE_SECONDS, **files})
         self._asked = asked.open("wb")
         self._answers = answers.open("a+b")
         self._answers.truncate(_whole(self._answers))
