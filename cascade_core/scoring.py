@@ -299,7 +299,7 @@ def _promise(job: Job, read: Callable[[Answer], T]) -> Future[T]:
     def keep(answered: Future[Answer]) -> None:
         try:
             promise.set_result(read(answered.result()))
-        except ScoringError as cause:
+        except Exception as cause:  # noqa: BLE001 - whoever waits must be told, whatever it was
             promise.set_exception(cause)
 
     job.future.add_done_callback(keep)

@@ -63,6 +63,13 @@ def until_training(run: subprocess.Popen[str]) -> None:
             return
 
 
+def until_checkpoint(run: subprocess.Popen[str], events: Path) -> None:
+    """Until one more has been made."""
+    before = events.read_text().count('"kind": "checkpoint"')
+    while events.read_text().count('"kind": "checkpoint"') == before and run.poll() is None:
+        time.sleep(0.05)
+
+
 @pytest.mark.slow
 def test_a_run_goes_on_after_ctrl_c_and_sigterm_and_does_finished_work_once(publish, tmp_path: Path) -> None:
     site = publish("cascade-plugin-toy", TOY)
@@ -70,9 +77,7 @@ def test_a_run_goes_on_after_ctrl_c_and_sigterm_and_does_finished_work_once(publ
     spec.write_text(SPEC)
     first = cascade(site, "run", spec, "--folder", folder, "--set", "seed=5")
     until_training(first)
-    events = folder / "events.jsonl"
-    while '"kind": "checkpoint"' not in events.read_text() and first.poll() is None:
-        time.sleep(0.05)
+    until_checkpoint(first, folder / "events.jsonl")
     first.send_signal(signal.SIGINT)
     _, err = first.communicate(timeout=120)
     assert first.returncode == 130, err
@@ -81,6 +86,7 @@ def test_a_run_goes_on_after_ctrl_c_and_sigterm_and_does_finished_work_once(publ
 
     second = cascade(site, "run", spec, "--folder", folder, "--set", "seed=5")
     until_training(second)
+    until_checkpoint(second, folder / "events.jsonl")
     second.send_signal(signal.SIGTERM)
     _, err = second.communicate(timeout=120)
     assert (second.returncode, err.splitlines()[-1].partition(";")[0]) == (143, "cascade: interrupted")

@@ -47,7 +47,7 @@ def test_groups_beyond_what_may_wait_are_refused_and_told_when_to_come_again(log
         assert asked.result()[0] == 200
         assert executions(log, "late") == 0
         assert service.post("/rewards", group("right", name="late"))[0] == 200
-        assert service.number("cascade_verdicts_total", domain="faulty", outcome="scored") == 5
+        wait_until(lambda: service.number("cascade_verdicts_total", domain="faulty", outcome="scored") == 5)
         assert service.number("cascade_refused_total", what="rows") == 1
 
 
@@ -73,7 +73,7 @@ def test_a_stages_samples_beyond_what_may_wait_come_again_and_the_step_is_done(l
             for body in bodies:
                 Path(body["response"].removeprefix("until ")).touch()
             assert [one.result()[0] for one in asked] == [200] * len(bodies)
-        assert service.number("cascade_verdicts_total", domain="faulty", outcome="scored") == len(bodies)
+        wait_until(lambda: service.number("cascade_verdicts_total", domain="faulty", outcome="scored") == len(bodies))
 
 
 def test_who_waits_at_a_barrier_with_a_verdict_keeps_nobody_away(log):
@@ -145,8 +145,9 @@ def test_a_batch_that_was_given_up_and_is_sent_again_costs_no_second_verdict(log
     bodies = [group("right", name=name, group=name, batch={"id": "b", "groups": 2}) for name in ("x", "y")]
     for body in bodies:
         body["rows"][0]["request_id"] = body["group"]
-    with served(limits=Limits(batch_seconds=2.0), log=log) as service, ThreadPoolExecutor(2) as pool:
+    with served(limits=Limits(batch_seconds=0.3), log=log) as service, ThreadPoolExecutor(2) as pool:
         assert service.post("/rewards", bodies[0])[0] == 504
+        service.service.groups._seconds = 60.0
         assert [found[0] for found in pool.map(lambda body: service.post("/rewards", body), bodies)] == [200, 200]
     assert (executions(log, "x"), executions(log, "y")) == (1, 1)
 

@@ -6,6 +6,7 @@ import pytest
 from aiohttp import web
 
 from cascade_core.errors import TrainerError
+from cascade_core.trainers import openrlhf_client
 from cascade_core.trainers.openrlhf_client import Client
 
 
@@ -37,6 +38,21 @@ def test_a_proxy_whose_backend_is_gone_ends_the_wait_after_the_patience(status):
 
     with pytest.raises(TrainerError, match="did not answer for .* s: <html>no backend"):
         asked(page, patience=0.5)
+
+
+def test_a_service_that_takes_its_time_is_there_whatever_was_before(monkeypatch):
+    monkeypatch.setattr(openrlhf_client, "_TRY_SECONDS", 0.2)
+    asked_before = []
+
+    async def slow(request):
+        asked_before.append(request)
+        if len(asked_before) == 1:
+            return web.Response(text="<html>no backend", status=502)
+        if len(asked_before) < 6:
+            await asyncio.sleep(60)
+        return web.json_response({"slot": 1})
+
+    assert asked(slow, patience=0.5) == {"slot": 1}
 
 
 def test_a_service_that_says_again_and_again_that_it_has_no_room_is_there():

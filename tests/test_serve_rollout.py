@@ -189,8 +189,17 @@ def test_a_step_of_which_nothing_comes_any_more_is_completed_without_what_is_mis
         assert sample(service, names[0], 0)[1]["masked"] == "error"  # late: its verdict is recorded
 
 
+def test_a_slot_that_is_visited_after_its_step_was_completed_without_it_opens_nothing(tmp_path):
+    with served(rollouts=rollouts(tmp_path, patience=0.5)) as service:
+        (first,) = draw(service, 0, [0])
+        told = sample(service, first, 0)
+        late = draw(service, 0, [1, 2])
+        assert service.get("/stage")[1]["waiting"] == {}
+        assert sample(service, late[0], 0)[1]["masked"] == "error" and sample(service, first, 0) == told
+
+
 def test_a_stage_in_which_too_much_cannot_be_judged_stops_and_says_why(tmp_path):
-    more = {"rollout": {"prompts_per_step": SLOTS, "samples_per_prompt": 8}, "steps": 1}
+    more = {"rollout": {"prompts_per_step": SLOTS, "samples_per_prompt": 8}, "steps": 2}
     for _ in range(2):  # the same attempt does not go on when it is started again
         with served(rollouts=rollouts(tmp_path, **more)) as service:
             names = [f"g{slot}" for slot in range(SLOTS)]
@@ -203,6 +212,7 @@ def test_a_stage_in_which_too_much_cannot_be_judged_stops_and_says_why(tmp_path)
             assert "24 of the last 24 samples of domain 'faulty' could not be judged" in found[0][1]["error"]
             assert service.get("/stage")[1]["stopped"] == found[0][1]["error"]
             assert service.get("/health")[1]["status"] == "stopped"
+            assert service.post("/slot", {"slot": 0, "group": "more"}) == (409, {"error": found[0][1]["error"]})
 
 
 @pytest.mark.parametrize(

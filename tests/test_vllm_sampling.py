@@ -295,13 +295,13 @@ def test_a_request_that_is_still_being_written_is_none_yet(tmp_path: Path) -> No
 
 
 def test_vllm_of_which_nothing_more_is_asked_gives_its_gpus_back(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(session, "_IDLE_SECONDS", 3.0)
     folder, log = rig.folder / "sampling", rig.folder / "vllm.log"
     with session.Session(Vllm(sys.executable), {"model": "m"}, folder, log) as found:
         found.ask({"key": "k", "tokens": [1], "sampling": {"seed": 1, "max_tokens": 4, "stop_token_ids": [2]}})
         answers = found.answers()
         assert next(answers)["key"] == "k"
-        with pytest.raises(TrainerError, match="nothing was asked for 0.5 s"):
+        with pytest.raises(TrainerError, match="nothing was asked for 3 s"):
             next(answers)
     wait_until(rig.is_over)
 

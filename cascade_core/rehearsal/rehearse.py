@@ -217,7 +217,7 @@ def interpreter(engine: Engine, given: Path | None) -> Path:
     """
     named = given or (Path(engine.python).expanduser() if engine.cpu and engine.python else None)
     if named is not None:
-        if not named.exists():
+        if shutil.which(named) is None:
             raise SpecError(
                 f"there is no interpreter at {named}; `cascade rehearse --install` makes one that has OpenRLHF"
             )

@@ -151,6 +151,7 @@ class Groups:
         """Answers a complete batch, and keeps the answers of one that has a name; one that failed may be sent again as a whole."""
         judge = Judge(self._desk.scorer, batch.stage, 0, None, 1.0)
         rows, verdicts = [row for row, _ in batch.rows], [entry.verdict for _, entry in batch.rows]
+        await asyncio.wait({entry.future for _, entry in batch.rows})  # no thread waits for them
         batch.rows, batch.own = [], {}
         try:
             found = _answers((await asyncio.to_thread(judge.judge, 0, rows, verdicts)).rows)

@@ -115,12 +115,15 @@ class Rollouts:
         if place is not None and place[1] != slot:
             raise self._conflict(group, f"slot {place[1]}, as before")
         if place is None:
+            if self.stopped:
+                raise Refused(self.stopped, status=409)
             step = self._journal.next_step(slot)
             if step >= self._stage.steps:
                 raise Refused(
                     f"slot {slot} has been visited for all {self._stage.steps} steps of the stage", status=409
                 )
-            self._open(step)
+            if step not in self._journal.finished:  # without this slot's samples, for want of which it was given up
+                self._open(step)
             try:
                 place = self._journal.visit(group, step, slot)
             except OSError as cause:
@@ -254,7 +257,7 @@ class Rollouts:
             raise self._conflict(f"{group}, sample {place[1]}", "the response that came first")
 
     def _put(self, state: _Step, place: tuple[int, int], row: Row) -> None:
-        """A new sample, whose verdicts begin; that of one that its engine gave up is known."""
+        """A new sample, whose verdicts begin; that of one that does not exist is known."""
         asked = self._judge.asked([row])
         if "gave_up" in row:
             failed: Future[Verdict] = Future()

@@ -120,7 +120,8 @@ class Client:
             return 406, why(cause), 0.0
         except (aiohttp.ClientError, OSError) as cause:
             if isinstance(cause, TimeoutError) and not isinstance(cause, aiohttp.ConnectionTimeoutError):
-                return 408, why(cause), 0.0  # it is there, and takes its time
+                self._unreached = None  # it is there, and takes its time
+                return 408, why(cause), 0.0
             self._miss()
             return 0, why(cause), 0.0
 

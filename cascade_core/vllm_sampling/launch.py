@@ -70,10 +70,9 @@ def _submitted(engine: Engine, vllm: Vllm, job: Path, folder: Path, log: Path) -
     words = submission.prepare(engine, name, mark, command, env, wide, asks)
     with followed(submission, words, mark, log, _record(folder)) as running:
         yield running
+        # A job that ends by itself leaves nothing to be looked for.
         last = time.monotonic() + _LAST_SECONDS
-        while (
-            running.poll() is None and time.monotonic() < last
-        ):  # a job that ends by itself leaves nothing to be looked for
+        while running.poll() is None and time.monotonic() < last:
             time.sleep(0.1)
 
 

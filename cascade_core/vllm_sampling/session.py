@@ -32,7 +32,7 @@ from cascade_core.vllm_sampling.reasons import reason
 
 _LOOK_SECONDS = 0.05
 _KEPT_LINES = 4000
-_IDLE_SECONDS = 3600.0  # far more than any pause between two benchmarks
+_IDLE_SECONDS = 86_400.0  # far more than judging one benchmark takes before the next is asked
 
 
 class Session:
