@@ -20,7 +20,7 @@ RIGHT = {
         ("4\\pi\\text{ cm (approximately 12.57 cm)}", "4\\pi\\text{ cm}"),
         ("4\\pi\\text{ cm} \\approx 12.57\\text{ cm}", "4\\pi"),
     ],
-    "an ordinal": [("5^{\\text{th}}", "5"), ("3^{rd}", "3"), ("21^{\\mathrm{st}}", "21")],
+    "an ordinal": [("5^{\\text{th}}", "5"), ("3^{rd}", "3"), ("21^{\\mathrm{st}}", "21"), ("2^{\\text{nd}}", "2"), ("11^{th}", "11"), ("2^{dn}", "2^{nd}"), ("4^{nd/2}", "2^{nd}")],
     "a degree sign made of the letter o": [("30^o", "30^\\circ"), ("90^{\\text{o}}", "\\frac{\\pi}{2}")],
     "a scale of temperature": [
         ("25°F", "25"), ("-15^\\circ\\text{C}", "-15"), ("20°C", "20^\\circ\\mathrm{C}"), ("20\\text{ degrees Celsius}", "20^\\circ C"), ("-5℃", "-5"),
@@ -33,6 +33,7 @@ RIGHT = {
     "a polar form": [("2\\operatorname{cis} 60^\\circ", "1+\\sqrt3 i"), ("2\\,\\text{cis}\\,\\frac{\\pi}{3}", "1+i\\sqrt3")],
     "a function of another variable": [("f(t)=2t+1", "f(x)=2x+1"), ("g(y)=y^2", "g(x)=x^2")],
     "an arithmetic progression for a class": [
+        ("n=5k+1, n=5k+2, k\\in\\mathbb{Z}", "n\\equiv1,2\\pmod5"), ("n=5k+1, 5k+2, k\\in\\mathbb{Z}", "n\\equiv1,2\\pmod5"),
         ("n=5k+1, k\\in\\mathbb{Z}", "n\\equiv1\\pmod5"), ("n\\equiv 1\\pmod 5", "n=5k+1,k\\in\\mathbb{Z}"),
     ],
     "a piecewise function": [
@@ -43,6 +44,7 @@ RIGHT = {
     "a number in words": [
         ("\\text{one hundred and five}", "105"), ("\\text{two thousand twenty-four}", "2024"), ("\\text{three quarters}", "3/4"),
         ("\\text{minus two and a half}", "-2.5"), ("\\text{three point one four}", "3.14"), ("\\text{nineteen hundred}", "1900"),
+        ("\\text{a third}", "1/3"), ("\\text{half}", "1/2"), ("\\text{five halves}", "5/2"), ("\\text{twenty-one thirds}", "7"), ("\\text{twenty-fifth}", "\\text{twenty-fifth}"),
     ],
 }  # fmt: skip
 WRONG = {
@@ -50,13 +52,18 @@ WRONG = {
     "another value offered as a rounding": [("7\\text{ or about }8", "8"), ("7\\text{ or about }8", "7"), ("7 (\\approx 9)", "9"), ("\\text{about }7", "7")],
     "a rounding in another unit": [("4\\pi\\text{ m}\\approx 12.57\\text{ cm}", "4\\pi\\text{ cm}")],
     "another scale": [("20°F", "20°C"), ("-5℃", "5"), ("10\\,\\Omega", "10\\text{ V}")],
-    "a power that is no ordinal": [("x^{th}", "x"), ("90^o", "1")],
+    "a power that is no ordinal": [("x^{th}", "x"), ("90^o", "1"), ("2", "2^{nd}"), ("2^{st}", "2^{nd}"), ("2^{st}", "2"), ("11^{st}", "11"), ("2.5^{th}", "2.5")],
     "another function": [("g(y)=x^2", "g(x)=x^2"), ("h(y)=y^2+1", "h(x)=x^2"), ("f(2)=5", "f(x)=5x")],
     "another class": [
         ("n\\equiv 2\\pmod 5", "n=5k+1,k\\in\\mathbb{Z}"), ("n=5k+1,k\\in\\mathbb{Z}", "n\\equiv1\\pmod{10}"), ("5k+1,k\\in\\mathbb{Z}", "1"),
         ("n=5k+1,k\\in\\mathbb{N}", "n\\equiv1\\pmod5"), ("n=k^2+1,k\\in\\mathbb{Z}", "n\\equiv1\\pmod3"),
+        ("n=5k+1, m=5k+2, k\\in\\mathbb{Z}", "n\\equiv1,2\\pmod5"),
     ],
     "another piece": [("\\begin{cases}x & x>0\\\\ -x & x\\le0\\end{cases}", "\\begin{cases}x & \\text{if }x>0\\\\ x & \\text{if }x\\le0\\end{cases}")],
+    "an ordinal that is no fraction": [
+        ("\\text{twenty-fifth}", "4"), ("4", "\\text{twenty-fifth}"), ("\\text{thirty-third}", "10"), ("\\text{one hundred fifth}", "20"),
+        ("\\text{one hundred quarter}", "25"), ("\\text{five half}", "5/2"),
+    ],
     "other words": [
         ("\\text{five and six}", "11"), ("\\text{three fifths}", "5/3"), ("\\text{third}", "1/3"), ("\\text{a}", "1"), ("\\text{five or six}", "5"),
         ("\\text{Option B or C}", "B"), ("\\text{Option C}", "B"), ("2/3 of the cake or 1/3", "2/3"),

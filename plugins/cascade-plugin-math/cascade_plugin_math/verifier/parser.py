@@ -31,11 +31,7 @@ from cascade_plugin_math.verifier.vocabulary import RELATIONS
 MAX_DEPTH = 90
 _PRIVATE = ("over", "choose", "atop")
 _DEGREES = (sym("circ"), sym("o"), Node("word", (), "o"))
-_ORDINALS = tuple(
-    ordinal
-    for ending in ("st", "nd", "rd", "th")
-    for ordinal in (Node("word", (), ending), make("mul", *map(sym, ending)))
-)
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
 class Parser:
@@ -244,7 +240,7 @@ class Parser:
             exponent = make("pow", exponent, self.argument())
         if exponent in _DEGREES:
             return make("degree", left)
-        if exponent in _ORDINALS and left.op == "num":
+        if left.op == "num" and _is_ordinal(left.value, exponent):
             return left
         if exponent in (sym("T"), sym("top"), sym("intercal")) and left.op in ("matrix", "tuple"):
             return constructs.transposed(left) if left.op == "matrix" else left
@@ -297,6 +293,13 @@ class Parser:
         if token.kind == "cmd" or self.has("open", "("):
             return self.prefix()
         raise Unreadable("an argument is missing")
+
+
+def _is_ordinal(number: Fraction, exponent: Node) -> bool:
+    """Whether the exponent is the ending that the number has as an ordinal; italic, `nd` is a product of two letters."""
+    ending = "th" if number % 100 in (11, 12, 13) else _ENDINGS.get(int(number % 10), "th")
+    italic = ending != "nd" and exponent == make("mul", *map(sym, ending))
+    return number.denominator == 1 and (italic or exponent == Node("word", (), ending))
 
 
 def parse(text: str, *, comma: bool = False, signed_exponent: bool = False) -> Node:

@@ -74,9 +74,8 @@ def _progressions(node: Node) -> _Classes | None:
     step = steps.pop() if len(steps) == 1 else None
     if step is None or abs(step) < 2 or any(row != [row[0] + step * at for at in _POINTS] for row in rows):
         return None
-    head = node.args[0]
-    name = str(head.args[0].value) if head.op == "rel" else ""
-    return _Classes(name, tuple(row[0] for row in rows), abs(step))
+    names = {str(item.args[0].value) for item in node.args[:-1] if item.op == "rel"}
+    return None if len(names) > 1 else _Classes("".join(names), tuple(row[0] for row in rows), abs(step))
 
 
 def _class(node: Node, modulus: int | None) -> _Classes | None:

@@ -49,14 +49,14 @@ def _size(words: list[str]) -> Fraction | None:
 
 
 def _part(words: list[str]) -> Fraction | None:
-    """`a half`, `three quarters`, `twenty one hundredths`."""
-    last = words[-1] if words else ""
-    name = "half" if last == "halves" else last if last in _PARTS else last.removesuffix("s")
-    if name not in _PARTS:
-        return None
-    count = 1 if words[:-1] in (["a"], ["an"], ["one"], []) else _whole(words[:-1])
-    is_fraction = count is not None and count > 0 and (len(words) > 1 or name in ("half", "quarter"))
-    return Fraction(count, _PARTS[name]) if count and is_fraction else None
+    """`a half`, `three quarters`, `twenty one hundredths`; a singular after a number, `twenty fifth`, is an ordinal."""
+    *before, last = words or [""]
+    if last in _PARTS:
+        is_one = before in (["a"], ["an"], ["one"]) or (not before and last in ("half", "quarter"))
+        return Fraction(1, _PARTS[last]) if is_one else None
+    name = "half" if last == "halves" else last.removesuffix("s")
+    count = _whole(before) if name in _PARTS else None
+    return Fraction(count, _PARTS[name]) if count else None
 
 
 def _decimal(whole: list[str], digits: list[str]) -> Fraction | None:
