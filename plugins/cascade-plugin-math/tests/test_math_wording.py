@@ -26,9 +26,9 @@ RIGHT = {
         ("25°F", "25"), ("-15^\\circ\\text{C}", "-15"), ("20°C", "20^\\circ\\mathrm{C}"), ("20\\text{ degrees Celsius}", "20^\\circ C"), ("-5℃", "-5"),
     ],
     "a prefix or sign of physics": [
-        ("10\\ \\Omega", "10\\text{ ohms}"), ("10 Ω", "10"), ("4.5\\ \\mu\\text{m}", "4.5\\times10^{-6}\\text{ m}"), ("2\\mu", "2\\mu"),
+        ("10\\ \\Omega", "10\\text{ ohms}"), ("10 Ω", "10"), ("10\\mathrm{\\Omega}", "10"), ("3\\Omega", "3\\Omega"), ("4.5\\ \\mu\\text{m}", "4.5\\times10^{-6}\\text{ m}"), ("2\\mu", "2\\mu"),
     ],
-    "a part of a thing": [("3/4 of a cup", "3/4"), ("\\frac{2}{3}\\text{ of the cake}", "2/3"), ("12 men", "12"), ("3 xyz", "3xyz")],
+    "a part of a thing": [("3/4 of a cup", "3/4"), ("\\frac{2}{3}\\text{ of the cake}", "2/3"), ("12\\text{ men}", "12"), ("3 xyz", "3xyz"), ("3 bay", "3aby"), ("4 ace", "4ace")],
     "a raised fraction": [("²⁄₃", "2/3"), ("1²⁄₃", "5/3"), ("{}^{1}/_{7}", "1/7")],
     "a polar form": [("2\\operatorname{cis} 60^\\circ", "1+\\sqrt3 i"), ("2\\,\\text{cis}\\,\\frac{\\pi}{3}", "1+i\\sqrt3")],
     "a function of another variable": [("f(t)=2t+1", "f(x)=2x+1"), ("g(y)=y^2", "g(x)=x^2")],
@@ -40,6 +40,7 @@ RIGHT = {
         ("\\begin{cases}x & x\\ge0\\\\ -x & x<0\\end{cases}", "\\begin{cases}-x & \\text{if }x<0\\\\ x & \\text{if }x\\ge0\\end{cases}"),
         ("\\begin{cases}x, & x\\ge0,\\\\ 1, & \\text{otherwise}\\end{cases}", "\\begin{cases}x & \\text{for } x\\ge0\\\\ 1 & \\text{otherwise}\\end{cases}"),
     ],
+    "letters of a product": [("\\pi R s", "\\pi Rs"), ("Rs", "sR")],
     "names of things as letters": [("\\text{A, B, and C}", "A,B,C"), ("\\text{Option B}", "B"), ("\\text{choice (B)}", "B"), ("B", "\\text{Option B}")],
     "a number in words": [
         ("\\text{one hundred and five}", "105"), ("\\text{two thousand twenty-four}", "2024"), ("\\text{three quarters}", "3/4"),
@@ -52,6 +53,7 @@ WRONG = {
     "another value offered as a rounding": [("7\\text{ or about }8", "8"), ("7\\text{ or about }8", "7"), ("7 (\\approx 9)", "9"), ("\\text{about }7", "7")],
     "a rounding in another unit": [("4\\pi\\text{ m}\\approx 12.57\\text{ cm}", "4\\pi\\text{ cm}")],
     "another scale": [("20°F", "20°C"), ("-5℃", "5"), ("10\\,\\Omega", "10\\text{ V}")],
+    "a factor": [("\\pi", "\\pi Rs"), ("2", "2\\Omega"), ("2 ace", "2"), ("7 aei", "7"), ("Rs. 50", "51")],
     "a power that is no ordinal": [("x^{th}", "x"), ("90^o", "1"), ("2", "2^{nd}"), ("2^{st}", "2^{nd}"), ("2^{st}", "2"), ("11^{st}", "11"), ("2.5^{th}", "2.5")],
     "another function": [("g(y)=x^2", "g(x)=x^2"), ("h(y)=y^2+1", "h(x)=x^2"), ("f(2)=5", "f(x)=5x")],
     "another class": [
@@ -121,7 +123,7 @@ def test_an_equation_is_not_the_number_on_its_right(equation):
     assert not judge(f"\\boxed{{{equation}}}", equation.rpartition("=")[2]).right
 
 
-@pytest.mark.parametrize("answer", ["50¢", "Rs. 50", "USD 50", "50 USD"])
+@pytest.mark.parametrize("answer", ["50¢", "Rs. 50", "USD 50", "50 USD", "50 Rs"])
 def test_a_sign_or_code_of_a_currency_is_a_unit(answer):
     assert judge(f"\\boxed{{{answer}}}", "50").right
 

@@ -25,7 +25,9 @@ _THIN = re.compile(r"(?<=\d)\s*\\,\s*(?=\d{3}(?!\d))")
 _UPRIGHT_INDEX = re.compile(r"_\s*\{\s*\\(max|min|lim|deg)\s*\}")
 _RAISED_FRACTION = re.compile(r"(?:\{\s*\})?\^\{?(\d{1,9})\}?\s*/\s*_\{?(\d{1,9})\}?")  # ²⁄₃
 _MICRO = re.compile(r"\\mu\s*\\(?:text|mathrm|rm)\s*\{\s*([mgsLl])(?=[}/^\s])")
-_OHM = re.compile(r"(?<=[\d}])\s*(?:\\[,;: ]|~)?\s*(?:\\(?:text|mathrm)\s*\{\s*\\Omega\s*\}|\\Omega)\s*$")
+_OHM = re.compile(  # glued to its number, an italic Ω is a factor
+    r"(?<=[\d}])(?:(?:\s|\\[,;: ]|~)*\\(?:text|mathrm)\s*\{\s*\\Omega\s*\}|(?:\s|\\[,;: ]|~)+\\Omega)\s*$"
+)
 _RUN = re.compile(r"\\+")
 _DOUBLED = re.compile(
     r"\\\\(?:[dtc]?frac|sqrt|left|right|boxed|text|math(?:rm|bf|bb)|begin|end|pi|infty|cdot|times|pm|[lg]eq?|neq?|in|cup|cap|theta|alpha|"

@@ -37,8 +37,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _HEXADECIMAL = re.compile(
     r"(?<![A-Za-z\\])(?=[0-9A-F]*[A-F])(?=[A-F]{2}|[0-9A-F]*[0-9])[0-9A-F]{2,40}(?=\}?_\{?(?:1[1-6]|\\text)\b)"
 )
-_CODES = ("USD", "EUR", "GBP", "JPY", "INR", "Rs")
-_VOWELS = frozenset("aeiouy")
+_CODES = ("USD", "EUR", "GBP", "JPY", "INR")
+_AMOUNT = re.compile(r"\.?\s*\d")
 _AFTER_INCHES = re.compile(r"[\s}.$]*(?:\^\s*\{?[23]\}?|[²³])?[\s}.$]*")
 _SIGNS = ("<=>", "...", "<=", ">=", "=<", "=>", "!=", "==", "**", "!!", "->", "&&", ":=")
 _SIGN_NAMES = {
@@ -254,7 +254,7 @@ class Lexer:
         last = self.out[-1] if self.out else None
         if len(run) == 1:
             self._emit("word" if self._is_below_unit(run) else "sym", run)
-        elif run in _CODES:
+        elif run in _CODES or (run == "Rs" and last is None and _AMOUNT.match(self.text, self.at)):
             self._emit("word", run)
         elif run in FUNCTIONS or run in CONSTANTS or run in ("choose", "over"):
             self._emit("cmd", run)
@@ -267,7 +267,7 @@ class Lexer:
             self._emit("sym", run[1])
         elif len(run) > 3 or run.lower() in ALLOWED_BARE or run.lower() in HEDGES:
             self._long_run(run)
-        elif self._is_unit_here(run, last) or self._is_word_alone(run, last):
+        elif self._is_unit_here(run, last) or (last is None and self._is_word_alone(run)):
             self._emit("word", run)
         else:
             for letter in run:
@@ -291,15 +291,11 @@ class Lexer:
             and (last.kind in ("num", "close") or last.text in ("/", "per", "^"))
         )
 
-    def _is_word_alone(self, run: str, last: Token | None) -> bool:
-        """Whether three letters at the end are a word, `cat` or `12 men`, and no product of variables, `xyz`."""
+    def _is_word_alone(self, run: str) -> bool:
+        """Whether three letters that are the whole answer are a word, `cat`, and no product of variables, `xyz`."""
         products = ("abcd", "xyzw", "pqrs", "uvw", "klmn")
-        noun = last is not None and last.kind == "num" and self.spaced and not _VOWELS.isdisjoint(run)
         return (
-            len(run) == 3
-            and (last is None or noun)
-            and not self.text[self.at :].strip()
-            and not any(set(run.lower()) <= set(p) for p in products)
+            len(run) == 3 and not self.text[self.at :].strip() and not any(set(run.lower()) <= set(p) for p in products)
         )
 
     def _is_call(self, run: str) -> bool:
