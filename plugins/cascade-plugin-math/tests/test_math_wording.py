@@ -18,7 +18,7 @@ RIGHT = {
         ("\\frac{22}{7}\\text{ (approximately 3.14)}", "\\frac{22}{7}"),
         ("\\sqrt2\\text{ or about }1.414", "\\sqrt2"),
         ("4\\pi\\text{ cm (approximately 12.57 cm)}", "4\\pi\\text{ cm}"),
-        ("4\\pi\\text{ cm} \\approx 12.57\\text{ cm}", "4\\pi"),
+        ("4\\pi\\text{ cm} \\approx 12.57\\text{ cm}", "4\\pi"), ("4\\pi\\text{ m (about 12.57 m)}", "4\\pi"), ("25.4\\text{ mm (about 1 in)}", "25.4\\text{ mm}"),
     ],
     "an ordinal": [("5^{\\text{th}}", "5"), ("3^{rd}", "3"), ("21^{\\mathrm{st}}", "21"), ("2^{\\text{nd}}", "2"), ("11^{th}", "11"), ("2^{dn}", "2^{nd}"), ("4^{nd/2}", "2^{nd}")],
     "a degree sign made of the letter o": [("30^o", "30^\\circ"), ("90^{\\text{o}}", "\\frac{\\pi}{2}")],
@@ -28,7 +28,7 @@ RIGHT = {
     "a prefix or sign of physics": [
         ("10\\ \\Omega", "10\\text{ ohms}"), ("10 Ω", "10"), ("10\\mathrm{\\Omega}", "10"), ("3\\Omega", "3\\Omega"), ("4.5\\ \\mu\\text{m}", "4.5\\times10^{-6}\\text{ m}"), ("2\\mu", "2\\mu"),
     ],
-    "a part of a thing": [("3/4 of a cup", "3/4"), ("\\frac{2}{3}\\text{ of the cake}", "2/3"), ("12\\text{ men}", "12"), ("3 xyz", "3xyz"), ("3 bay", "3aby"), ("4 ace", "4ace")],
+    "a part of a thing": [("3/4 of a cup", "3/4"), ("3/4 of the whole cake", "3/4"), ("\\frac{2}{3}\\text{ of the cake}", "2/3"), ("12\\text{ men}", "12"), ("3 xyz", "3xyz"), ("3 bay", "3aby"), ("4 ace", "4ace")],
     "a raised fraction": [("²⁄₃", "2/3"), ("1²⁄₃", "5/3"), ("{}^{1}/_{7}", "1/7")],
     "a polar form": [("2\\operatorname{cis} 60^\\circ", "1+\\sqrt3 i"), ("2\\,\\text{cis}\\,\\frac{\\pi}{3}", "1+i\\sqrt3")],
     "a function of another variable": [("f(t)=2t+1", "f(x)=2x+1"), ("g(y)=y^2", "g(x)=x^2")],
@@ -51,7 +51,7 @@ RIGHT = {
 WRONG = {
     "nothing but ornament": [("\\checkmark", "7"), ("\\Rightarrow", "7"), ("✅✅", "7")],
     "another value offered as a rounding": [("7\\text{ or about }8", "8"), ("7\\text{ or about }8", "7"), ("7 (\\approx 9)", "9"), ("\\text{about }7", "7")],
-    "a rounding in another unit": [("4\\pi\\text{ m}\\approx 12.57\\text{ cm}", "4\\pi\\text{ cm}")],
+    "a rounding in another unit": [("12\\text{ cm (about 12 in)}", "12\\text{ cm}"), ("12\\text{ cm (about 12 kg)}", "12\\text{ cm}"), ("4\\pi\\text{ m}\\approx 12.57\\text{ cm}", "4\\pi\\text{ cm}")],
     "another scale": [("20°F", "20°C"), ("-5℃", "5"), ("10\\,\\Omega", "10\\text{ V}")],
     "a factor": [("\\pi", "\\pi Rs"), ("2", "2\\Omega"), ("2 ace", "2"), ("7 aei", "7"), ("Rs. 50", "51")],
     "a power that is no ordinal": [("x^{th}", "x"), ("90^o", "1"), ("2", "2^{nd}"), ("2^{st}", "2^{nd}"), ("2^{st}", "2"), ("11^{st}", "11"), ("2.5^{th}", "2.5")],
@@ -66,6 +66,7 @@ WRONG = {
         ("\\text{twenty-fifth}", "4"), ("4", "\\text{twenty-fifth}"), ("\\text{thirty-third}", "10"), ("\\text{one hundred fifth}", "20"),
         ("\\text{one hundred quarter}", "25"), ("\\text{five half}", "5/2"),
     ],
+    "a part of a number": [("2 of the six", "2"), ("2 of the first six", "2"), ("2 of the 6", "2"), ("3/4 of a dozen", "3/4"), ("x=5 of the form", "5")],
     "other words": [
         ("\\text{five and six}", "11"), ("\\text{three fifths}", "5/3"), ("\\text{third}", "1/3"), ("\\text{a}", "1"), ("\\text{five or six}", "5"),
         ("\\text{Option B or C}", "B"), ("\\text{Option C}", "B"), ("2/3 of the cake or 1/3", "2/3"),
@@ -145,7 +146,7 @@ def test_the_last_answer_tag_that_is_opened_counts():
 CHOICE = Policy(answer_type="choice", choices="A-D")
 
 
-@pytest.mark.parametrize("response", ["**B) 12**", "(B) 12 men", "B. twelve"])
+@pytest.mark.parametrize("response", ["**B) 12**", "(B) 12 men", "B. twelve", "B) a man", "B: $x^2+1$"])
 def test_a_response_that_is_one_option_with_its_text_chooses_it(response):
     assert judge(response, "B", policy=CHOICE, answer="stated").right
 
@@ -153,6 +154,14 @@ def test_a_response_that_is_one_option_with_its_text_chooses_it(response):
 @pytest.mark.parametrize("response", ["B) 12 or C) 14", "A) 10 B) 12", "I like A, but B is the answer? Not sure."])
 def test_options_that_are_listed_or_asked_about_are_not_chosen(response):
     assert not any(judge(response, letter, policy=CHOICE, answer="stated").right for letter in "ABC")
+
+
+DOUBTED = ["A) or maybe D)", "A. No wait, B.", "A) is incorrect.", "A) 10, but rather C", "B: no", "A) 1 (B) 2", "A) 1 c) 2", "B) 10?", "B isn't it", "B) can't be"]  # fmt: skip
+
+
+@pytest.mark.parametrize("response", DOUBTED)
+def test_an_option_that_is_doubted_or_stands_beside_another_is_not_chosen(response):
+    assert not any(judge(response, letter, policy=CHOICE, answer="stated").right for letter in "ABCD")
 
 
 _ONES = tables.listed(

@@ -29,6 +29,10 @@ _PICK = re.compile(
 )
 _DENIED = re.compile(r"\b(?:not|isn't|never|neither)\s*$|\b(?:not|isn't)\s+\w+\s*$", re.I)
 _ASKED = re.compile(r"[\s)\]*]*\?")
+_DOUBT = re.compile(
+    r"\?|n['’]t\b|\b(?:or|but|no|not|nor|never|cannot|wrong|incorrect|false|maybe|perhaps|possibly|rather|instead|actually|wait|hmm+|unsure)\b",
+    re.I,
+)
 _LONGEST = 400  # characters of a box that are looked at for letters
 _ONLY = re.compile(r"\s*[*(\[]*([A-Za-z])[)\]*]*\s*[.:]?\s*")
 _OPTIONS = re.compile(r"(?:^|[\s(\\{])\(?([A-E])[).:}]", re.M)
@@ -49,7 +53,7 @@ def chosen(text: str, policy: Policy, box_only: bool) -> frozenset[str]:
     only = _ONLY.fullmatch(text[:200])
     if only:
         return _valid((only[1],), policy)
-    return _leading(_plain(text), policy) if len(text) < 200 and "\n" not in text.strip() else frozenset()
+    return _option(_plain(text), policy) if len(text) < 200 and "\n" not in text.strip() else frozenset()
 
 
 def labelled(label: str, policy: Policy) -> frozenset[str]:
@@ -106,6 +110,15 @@ def _leading(text: str, policy: Policy) -> frozenset[str]:
     if re.search(r"\b(?:or|and)\s*[(\[]?[A-J][)\].:]?(?:\s|$)|[(\[][A-J][)\]]|\b[A-J][).]\s", rest):
         return frozenset()
     return _valid([next(part for part in match.groups() if part)], policy)
+
+
+def _option(text: str, policy: Policy) -> frozenset[str]:
+    """The letter of a response that is nothing but one option with its text: no doubt, and no other letter by itself."""
+    letters = _leading(text, policy)
+    alone = frozenset(
+        letter.upper() for letter in re.findall(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z](?=\)))", text)
+    ) & set(policy.letters)
+    return frozenset() if alone - letters or _DOUBT.search(text) else letters
 
 
 def _stated(text: str, policy: Policy) -> frozenset[str]:

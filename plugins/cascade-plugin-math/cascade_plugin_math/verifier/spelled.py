@@ -5,6 +5,7 @@ Reads a text that is nothing but one number; anything else, also a list of numbe
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from cascade_plugin_math.verifier.tables import listed
@@ -19,7 +20,14 @@ _PARTS = {"half": 2, "quarter": 4} | {
     word: value for value, word in enumerate(listed("third fourth fifth sixth seventh eighth ninth tenth"), 3)
 }
 _PARTS |= {"twelfth": 12, "hundredth": 100, "thousandth": 1000}
+_NUMBERS = frozenset((*_UNITS, *_SCALES, *_PARTS, "hundred", "dozen", "halves", "both"))
 _LONGEST = 24  # words
+
+
+def says_number(text: str) -> bool:
+    """Whether a word of the text, in whatever case, is part of a number."""
+    words = re.findall(r"[a-z]+", text.lower())
+    return any(word in _NUMBERS or word.removesuffix("s") in _NUMBERS for word in words)
 
 
 def value(said: str) -> Fraction | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from cascade_plugin_math.verifier import spelled
+
 _LEADS = ("\\therefore", "\\implies", "\\Rightarrow", "\\Longrightarrow", "∴")
 _ORNAMENTS = (
     "\\checkmark",
@@ -26,11 +28,12 @@ _ORNAMENTS = (
 )
 _BLANKS = ("\\,", "\\;", "\\:", "\\!", "\\ ", "\\quad", "\\qquad", " ")
 _ROUNDING = re.compile(
-    r"[\s,~]*(?:\\[,;: ]|\\q?quad(?![A-Za-z]))*\s*(?:\\text\s*\{)?\s*\(?\s*(?:\\text\s*\{)?\s*(?:or\s+)?"
-    r"(?:\\approx(?![A-Za-z])|(?:approximately|approx\b\.?|about|roughly))\s*(?:\}\s*)?(?:\\approx(?![A-Za-z]))?\s*\$?"
-    r"(-?\d{1,40}(?:[.,]\d{1,40})*)(?:\\?\.\.\.|\\[lc]?dots)?\s*\$?(?:\s*\\?(?:text|mathrm)?\s*\{?\s*[A-Za-z]{1,12}\s*\}?)?\s*\)?\s*\}?\s*\)?$"
+    r"(?:[\s,~]|\\[,;: ]|\\q?quad(?![A-Za-z]))*(?:\\text\s*\{\s*)?(?:\(\s*)?(?:\\text\s*\{\s*)?(?:or\s+)?"
+    r"(?:\\approx(?![A-Za-z])|(?:approximately|approx\b\.?|about|roughly))\s*(?:\}\s*)?(?:\\approx(?![A-Za-z])\s*)?(?:\$\s*)?"
+    r"(-?\d{1,40}(?:[.,]\d{1,40})*)(?:\\?\.\.\.|\\[lc]?dots)?\s*(?:\$\s*)?"
+    r"(?:(\\(?:text|mathrm)\s*)?(?:\{\s*)?([A-Za-z]{1,12})\s*(?:\}\s*)?)?(?:\)\s*)?(?:\}\s*)?\)?$"
 )
-_OF_A = re.compile(r"(?<=[\d}])(\s*\\text\s*\{)?\s*\bof\s+(?:an?|the)\s+(?=[a-z]{3})")
+_OF_A = re.compile(r"(?<=[\d}])(\s*\\text\s*\{)?\s*\bof\s+(?:an?|the)\s+(?!form\b)([a-z]{3,})")
 
 
 def trimmed(text: str) -> str:
@@ -44,8 +47,16 @@ def trimmed(text: str) -> str:
     if text.endswith(_ORNAMENTS):
         text = _unadorned(text)
     if " of " in text:
-        text = _OF_A.sub(r"\1 ", text)
+        text = _OF_A.sub(_thing, text, count=1)
     return _rounded(text) if "approx" in text or "about" in text or "roughly" in text else text
+
+
+def _thing(match: re.Match[str]) -> str:
+    """`of the cake` as the unit `cake`; as it is where another number follows, as in `2 of the six`."""
+    rest = match[2] + match.string[match.end() :]
+    if spelled.says_number(rest) or any(char.isdigit() for char in rest):
+        return match[0]
+    return f"{match[1]} {match[2]}" if match[1] else rf"\text{{ {match[2]}}}"
 
 
 def _unadorned(text: str) -> str:
@@ -63,4 +74,9 @@ def _rounded(text: str) -> str:
     if match is None or not exact.strip():
         return text
     closing = match[0].count("}") - match[0].count("{")  # 1: the rounding stands within the text of a unit
-    return text if closing not in (0, 1) else rf"{text[:-400]}{exact}{'}' * closing} \approx {match[1]}"
+    if closing not in (0, 1):
+        return text
+    unit = match[3] or ""
+    if len(unit) > 1 or "\\text" in match[0] or match[2] or closing:  # one italic letter is a factor
+        unit = rf"\text{{ {unit}}}"
+    return rf"{text[:-400]}{exact}{'}' * closing} \approx {match[1]}{unit}"
