@@ -29,7 +29,8 @@ class Asked:
     """What the question says about the answer, beside the policy.
 
     `ordered`: a list is asked in an order. `percent`, `ratio`, `time`: what a bare number, or a colon, means. `base`: the base
-    numerals are asked in. `units`: unit words of the question. `names`: single letters that it uses as variables.
+    numerals are asked in. `units`: unit words of the question. `names`: single letters that it uses as variables. `shapes`: units,
+    whatever their size, that have the dimensions of what it speaks of (`m/s` for a speed).
     """
 
     ordered: bool = False
@@ -40,6 +41,7 @@ class Asked:
     units: tuple[str, ...] = ()
     names: frozenset[str] = frozenset()
     wanted: str = ""
+    shapes: tuple[str, ...] = ()
 
 
 class Matcher:

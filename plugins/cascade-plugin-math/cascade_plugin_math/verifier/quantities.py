@@ -57,8 +57,10 @@ def _letter_unit(node: Node, beside: Unit, asked: Asked) -> tuple[Node, Unit] | 
     if at == len(node.args):
         return None
     value, read = units.split(make("mul", *node.args[:at], *(rebuild(part, _upright) for part in node.args[at:])))
-    said = {dimension for word in asked.units for dimension, _ in _wanted(word).powers}
-    if read.powers == beside.powers or (said and {dimension for dimension, _ in read.powers} <= said):
+    spoken = [_wanted(name).powers for name in (*asked.units, asked.wanted) if name]
+    said = {dimension for powers in spoken for dimension, _ in powers}
+    is_spoken = read.powers in (*spoken, *(_wanted(name).powers for name in asked.shapes))
+    if read.powers == beside.powers or (is_spoken and {dimension for dimension, _ in read.powers} <= said):
         return value, read
     return None
 

@@ -39,6 +39,18 @@ _UNIT_WORD = re.compile(r"[A-Za-z]{2,}")
 _PER = re.compile(
     r"(?<![A-Za-z\\])(?:\\(?:text|mathrm)\{\s*)?(km|cm|mm|m|ft|mi|kg|g|L)\}?\s*/\s*(?:\\(?:text|mathrm)\{\s*)?(s|h|hr|min|day|m|L|mol)(?![A-Za-z])"
 )
+_PER_WORD = re.compile(r"\b([A-Za-z]{2,20})\s+per\s+([A-Za-z]{2,20})\b(?!\s+(?:per|squared|cubed)\b)")
+_FINDS = r"\b(?:find|compute|determine|calculate|give|what is|what's|what was)\s+(?:(?:the|its|his|her|their)\s+)?(?:\w+\s+){0,2}?"
+_SHAPES = tuple(
+    (re.compile(pattern.replace("FINDS", _FINDS), re.I), unit)
+    for pattern, unit in (
+        (r"FINDS(?:speed|velocity)\b|\bhow fast\b", "m/s"),
+        (r"FINDSacceleration\b|\bper\s+second\s+(?:squared|per\s+second)\b", "m/s/s"),
+        (r"FINDSarea\b|\bsquare\s+(?:\w*met(?:er|re)s?|feet|inches|yards|miles|units)\b", "hectare"),
+        (r"FINDSvolume\b|\bcubic\s+(?:\w*met(?:er|re)s?|feet|inches|yards|units)\b", "litre"),
+        (r"FINDSdensity\b", "kg/m/m/m"),
+    )
+)
 _LETTER = re.compile(r"(?<![A-Za-z\\])([A-Za-z])(?![A-Za-z])")
 _POSITIVE = re.compile(r"(?<![A-Za-z\\])([A-Za-z])\s*(?:>|\\gt\b)\s*0(?![.\d])|positive\s+(?:real\s+)?(?:number|integer|constant|variable)?s?\s*\$?([A-Za-z])\b"
                        r"|(?<![A-Za-z\\])([A-Za-z])\$?\s+(?:is|be|are)\s+(?:a\s+)?positive")  # fmt: skip
@@ -61,8 +73,12 @@ def asked(problem: str) -> Asked:
     if base:
         word = (base[1] or base[2]).lower()
         number = int(word) if word.isdigit() and len(word) < 3 else _NAMES.get(word, 0)
-    said = tuple(word for word in _UNIT_WORD.findall(text) if len(word) > 2 and known(word))[:20]
-    said += tuple(unit for pair in _PER.findall(text)[:4] if all(map(known, pair)) for unit in pair)
+    # "has" is no plural of the hectare
+    said = tuple(word for word in _UNIT_WORD.findall(text) if len(word) > 2 and word != "has" and known(word))[:20]
+    pairs = [pair for pair in _PER.findall(text)[:4] if all(map(known, pair))]
+    said += tuple(unit for pair in pairs for unit in pair)
+    pairs += [pair for pair in _PER_WORD.findall(text)[:20] if all(map(known, pair))]
+    shapes = tuple(map("/".join, pairs)) + tuple(unit for pattern, unit in _SHAPES if pattern.search(text))
     wanted = next(
         (match[1] for match in _IN_UNIT.finditer(text) if len(match[1]) > 1 and known(match[1]) and not match[2]), ""
     )
@@ -81,6 +97,7 @@ def asked(problem: str) -> Asked:
         units=said,
         names=letters,
         wanted=wanted,
+        shapes=shapes,
     )
 
 
