@@ -173,8 +173,9 @@ def _code_verdict(sandbox: Sandbox, exam: Exam, test: Code, dialogue: Dialogue) 
     if status == examine.BROKEN:
         raise TaskError(f"the test code is at fault: {why}")
     why = f"did not come to its end: {ended(tests, exam.limits)}"
-    nothing = control.solution(test.source, exam.entry_point)
-    if not _status(_conversation(sandbox, exam, Code(control.tests(test.source)), nothing).right):
+    controlled = Code(control.tests(test.source, exam.entry_point))
+    controls = (control.solution(test.source, exam.entry_point, answer) for answer in control.ANSWERS)
+    if not any(_status(_conversation(sandbox, exam, controlled, nothing).right) for nothing in controls):
         raise TaskError(f"the test code {why}")
     if solution.is_limit:
         return _limited(solution, exam.limits)

@@ -59,6 +59,12 @@ def read(source: str, entry_point: str = "") -> Reading:
         return Reading()
 
 
+def waiting(tree: ast.Module, entry_point: str) -> list[ast.While]:
+    """The loops whose condition asks for something of the solution's."""
+    text = _Text(tree, entry_point)
+    return [node for node in ast.walk(tree) if isinstance(node, ast.While) and text.of_solution(node.test)]
+
+
 class _Text:
     def __init__(self, tree: ast.Module, entry_point: str) -> None:
         self._tree = tree
@@ -103,7 +109,7 @@ class _Text:
             return True
         return bool(root) and root in self._bound and root not in self._own and root not in self._imported
 
-    def _of_solution(self, node: ast.AST, *, places: bool = True) -> bool:
+    def of_solution(self, node: ast.AST, *, places: bool = True) -> bool:
         """Whether something of the solution's is in it; without `places`, which item is looked at does not count."""
         names = {
             part.id for part in (ast.walk(node) if places else _without_places(node)) if isinstance(part, ast.Name)
@@ -115,7 +121,7 @@ class _Text:
         self._results: set[str] = set()
         pairs = [pair for node in ast.walk(self._tree) for pair in _assigned(node)]
         while True:
-            found = {name for names, value in pairs if self._of_solution(value) for name in names}
+            found = {name for names, value in pairs if self.of_solution(value) for name in names}
             if found <= self._results:
                 return self._results
             self._results |= found
@@ -142,7 +148,7 @@ class _Text:
             return isinstance(one, ast.Name) and name in names
         used = {part.id for part in ast.walk(other) if isinstance(part, ast.Name)}
         return (
-            name in names and name not in used and not self._of_solution(other, places=False) and not self._calls(other)
+            name in names and name not in used and not self.of_solution(other, places=False) and not self._calls(other)
         )
 
     def _calls(self, node: ast.AST) -> bool:
@@ -162,7 +168,7 @@ class _Text:
                 if isinstance(one, ast.Name) and isinstance(other, ast.Call) and _root(other.func) == "type":
                     if self._is_class(one.id):
                         yield f"the test code asks for the type of an object, and {one.id[:60]!r} is a class of the solution's own"
-                elif not identity and self._of_solution(other):
+                elif not identity and self.of_solution(other):
                     for part in self._parts(one):
                         yield from self._uncarried(part)
 

@@ -18,8 +18,8 @@ def score(docker):
     domain.close()
 
 
-def code(test_code, **more):
-    return {"kind": "assert", "test_code": test_code, "limits": {"seconds": 0.3}, **more}
+def code(test_code, seconds=1.0, **more):
+    return {"kind": "assert", "test_code": test_code, "limits": {"seconds": seconds}, **more}
 
 
 PRIME = "def is_prime(n):\n  return all(n % i for i in range(2, n))\n"
@@ -34,22 +34,35 @@ OF_THE_SOLUTION = {
     "sleep": ("import time\ndef f(n): time.sleep(1000)", "assert f(3) == 3"),
     "end of the tests": ("def f(n): return '__import__(\"os\")._exit(0)'", "assert eval(f(3)) == 3"),
     "signal": ("def f(n): return '__import__(\"os\").abort()'", "assert eval(f(3)) == 3"),
+    "never the one": (
+        "def f(n): return 4",
+        "def check(candidate):\n  got = candidate(3)\n  while got != 5: pass",
+    ),
+    "never done by a helper": ("def f(n): return False", "def go(done):\n  while True:\n    if done: break\ngo(f(3))"),
 }
+EITHER = ("endless iterator", "sleep")
+"""Of these, both sides may be at a limit."""
 OF_THE_TESTS = {
     "loop": "assert f(1) == 2\nwhile True: pass",
     "loop behind what only a right solution passes": "assert f(2) == 3\nfor i in range(f(1)):\n  assert f(i) == i + 1\nsum(range(10**12))",
     "loop in a test case": "import unittest\nclass T(unittest.TestCase):\n  def test(self):\n    self.assertEqual(f(1), 2)\n    sum(range(10**12))",
     "sleep": "import time\nf(1)\ntime.sleep(1000)",
     "end": "f(1)\nimport os\nos._exit(0)",
+    "loop beside a word that is no name": "# takes O(n²)\nassert f(1) == 2\nwhile True: pass",
+    "loop behind an exit": "import sys\nif f(1) != 2: sys.exit(1)\nwhile True: pass",
+    "loop behind a class": "assert f(1) == 2\nclass C(f(2)[0] if f(1) != 2 else object): pass\nwhile True: pass",
+    "loop that waits for nothing of the solution's": "n = f(1)\nm = 0\nwhile m < 5: pass",
 }
 
 
 @pytest.mark.parametrize("name", OF_THE_SOLUTION)
 def test_a_solution_that_keeps_its_tests_from_their_end_has_failed(score, name):
     source, tests = OF_THE_SOLUTION[name]
-    found = score(source, code(tests, entry_point={"huge prime": "f", "method": "S.f"}.get(name, "")))
+    found = score(
+        source, code(tests, entry_point={"huge prime": "f", "never the one": "f", "method": "S.f"}.get(name, ""))
+    )
     assert found.value == 0.0
-    if name not in ("endless iterator", "sleep"):  # of these, both sides may be at a limit
+    if name not in EITHER:
         assert "with what the solution gave it" in found.note
     assert found.is_limit is (name not in ("end of the tests", "signal"))
 
@@ -57,7 +70,7 @@ def test_a_solution_that_keeps_its_tests_from_their_end_has_failed(score, name):
 @pytest.mark.parametrize("name", OF_THE_TESTS)
 def test_tests_that_never_come_to_their_end_are_an_error_of_the_task(score, name):
     with pytest.raises(TaskError, match="did not come to its end"):
-        score("def f(x): return x + 1", code(OF_THE_TESTS[name]))
+        score("def f(x): return x + 1", code(OF_THE_TESTS[name], 0.3))
 
 
 def judged(source):
@@ -88,6 +101,40 @@ def test_the_control_runs_every_statement_of_the_tests():
     names["seen"], names["range"] = seen, range
     exec(control.tests(tests), names)
     assert seen == [2, 1, 3]
+
+
+WAITING = [
+    "n = 0\nwhile not f(n): n += 1",
+    "while f(3) is None: pass",
+    "got = f(3)\nwhile got != 5: got = f(3)",
+    "while True:\n  while f(3) != 5: pass\n  break",
+    "while f(3) != 5:\n  while f(4) != 7: pass\nelse:\n  pass",
+]
+
+
+@pytest.mark.parametrize("tests", WAITING)
+def test_a_loop_that_waits_for_the_solution_ends_in_the_control(tests):
+    names = {}
+    exec(control.solution("f", ""), names)
+    exec(control.tests(tests) + "\nended = True", names)
+    assert names["ended"]
+
+
+def test_a_loop_of_the_control_does_what_it_did():
+    names = {"f": lambda n: n < 3, "seen": []}
+    exec(
+        control.tests(
+            "n = 0\nwhile f(n):\n  n += 1\n  if n == 2: continue\n  seen.append(n)\nelse:\n  seen.append('else')"
+        ),
+        names,
+    )
+    assert names["seen"] == [1, 3, "else"]
+
+
+def test_the_control_has_every_name_of_the_tests_and_no_other_word():
+    names = {}
+    exec(control.solution("f(1)  # O(n²), ½x, über, if", "S.m", "True"), names)
+    assert names["f"](1) is names["über"]() is names["S"]().m(2) is True and "if" not in names
 
 
 def test_the_control_of_tests_that_are_nested_too_deep_is_the_tests_themselves(monkeypatch):
