@@ -45,6 +45,10 @@ def safe(f):
   except Exception as error: return f'{type(error).__name__}: {error}'
 def all_at_once(f, xs):
   with ThreadPoolExecutor(4) as pool: return list(pool.map(f, xs))
+def in_order(f):
+  import collections
+  given = f(collections.OrderedDict({1: 2}))
+  return given if hasattr(given, 'get') else list(given)
 class Bus:
   def __init__(self): self.heard = []
   def on(self, f): self.heard.append(f)
@@ -66,6 +70,8 @@ RIGHT = [
     "assert apply(lambda: lambda x: x + 1)(2) == 3 and apply(apply, lambda x: x, 3) == 3",
     "def f(): return {}['no']\ntry:\n  apply(f)\nexcept KeyError as error:\n  assert str(error) == \"'no'\"\nelse:\n  assert False",
     "b = Bus()\nassert apply(lambda x: x is b, b)",
+    "assert in_order(lambda d: d.items() and list(d.items()) and d.items()) == [(1, 2)]",
+    "assert apply(lambda x: x, in_order(lambda d: d).values()) and in_order(lambda d: d.keys()) == [1]",
 ]
 WRONG = [
     "assert apply(lambda x: x + 1, 1) == 3",
@@ -91,6 +97,12 @@ def apply(f, *args):
     try: f(*given)
     except BaseException: pass
   return Any()
+def odd(f):
+  import collections, decimal, fractions
+  for given in ([1], {1: 2}, decimal.Decimal(1), fractions.Fraction(1), {1: 2}.keys(), int, collections.deque([1])):
+    try: f(given)
+    except BaseException: pass
+  return 3
 def flood(f):
   while True: f(1)
 def ends(f): f(os._exit(0))
@@ -112,6 +124,9 @@ CHEATED = [
     "assert ends(lambda x: x) is None",
     "assert large(lambda xs: xs + xs) == 4",
     "assert large(lambda xs: xs.append) == 4",
+    "assert odd(lambda x: type(x)) == 4",
+    "assert odd(lambda x: iter(x)) == 4",
+    "assert odd(lambda x: reversed(x)) == 4",
     "assert flood(lambda x: x) is None",
     "assert deep(lambda f: f()) == 3",
     "def f(): return 1\nassert forged(f) == 4",

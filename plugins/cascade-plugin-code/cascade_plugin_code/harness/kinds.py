@@ -168,6 +168,7 @@ KINDS = {
     "function": Kind("builtins", "builtin_function_or_method", lambda v: (v.__name__,), lambda name: _BY_FUNCTION[name], (str,)),
 }  # fmt: skip
 _BUILT_IN = {type(...): "ellipsis", range: "range", bytearray: "bytearray", type({}.keys()): "keys", type({}.items()): "items", type({}.values()): "values"}  # fmt: skip
+_OF_ORDERED = {"odict_keys": "keys", "odict_items": "items", "odict_values": "values"}
 _IMPORTED = {kind.name: (kind.module, name) for name, kind in KINDS.items() if kind.module != "builtins"}
 
 
@@ -180,8 +181,20 @@ def kind_of(value: Any) -> str:
         return "function" if _BY_FUNCTION.get(value.__name__) is value else ""
     if own is type:
         return "type" if _BY_NAME.get(value.__name__) is value else ""
+    if own.__name__ in _OF_ORDERED and "collections" in sys.modules:
+        view = _OF_ORDERED[own.__name__]
+        return view if type(getattr(sys.modules["collections"].OrderedDict(), view)()) is own else ""
+    return _imported(own)
+
+
+def _imported(own: type) -> str:
     module, name = _IMPORTED.get(own.__name__, ("", ""))
     return name if module in sys.modules and vars(sys.modules[module]).get(own.__name__) is own else ""
+
+
+def is_class_of_a_kind(value: Any) -> bool:
+    """Whether it is the class of a kind, or of such a class."""
+    return isinstance(value, type) and (value in _BUILT_IN or value in (type, type(len)) or bool(_imported(value)))
 
 
 def parts_of(name: str, value: Any) -> tuple[Any, ...]:

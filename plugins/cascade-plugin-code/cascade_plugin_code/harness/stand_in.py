@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from cascade_plugin_code.harness.callbacks import Callbacks, told
 from cascade_plugin_code.harness.channel import CALLBACK, OF_THE_TESTS, Channel, Ended
 from cascade_plugin_code.harness.instances import Computed, Made, makes
+from cascade_plugin_code.harness.kinds import is_class_of_a_kind
 from cascade_plugin_code.harness.remote import Remote, is_ours, unchanged, with_more
 from cascade_plugin_code.harness.travel import PLAIN, Reader, Writer, refill
 from cascade_plugin_code.harness.typed import Foreign, Unplain, dumps
@@ -274,9 +275,16 @@ _SCALARS = (type(None), bool, int, float, complex)
 
 
 def _is_of_a_result(value: Any) -> bool:
-    """Whether it may be there only because of what the solution returned: a method of a plain value, one of our classes."""
-    owner = getattr(value, "__self__", None) if type(value) is type([].append) else None
-    return (owner is not None and type(owner) is not type(sys)) or (type(value) is type and is_ours(value))
+    """Whether it may be there only because of what the solution returned: a method or an iterator of a value, its class, one of our classes."""
+    own = type(value)
+    if own.__module__ in ("builtins", "_collections") and own.__name__.endswith(("iterator", "reversed")):
+        return True
+    owner = getattr(value, "__self__", None) if own is type([].append) else None
+    return (
+        (owner is not None and type(owner) is not type(sys))
+        or is_class_of_a_kind(value)
+        or (own is type and is_ours(value))
+    )
 
 
 def _built_ins(names: list[str]) -> list[type[Exception]]:
