@@ -21,7 +21,7 @@ def score(docker):
 
 
 SOURCE = """
-import functools
+import functools, inspect
 from concurrent.futures import ThreadPoolExecutor
 def apply(f, *args, **more): return f(*args, **more)
 def same(f): return f
@@ -45,6 +45,10 @@ def safe(f):
   except Exception as error: return f'{type(error).__name__}: {error}'
 def all_at_once(f, xs):
   with ThreadPoolExecutor(4) as pool: return list(pool.map(f, xs))
+def curry(f):
+  def more(*got): return f(*got) if len(got) == len(inspect.signature(f).parameters) else lambda x: more(*got, x)
+  return more()
+def form(f): return str(inspect.signature(f))
 def in_order(f):
   import collections
   given = f(collections.OrderedDict({1: 2}))
@@ -70,6 +74,12 @@ RIGHT = [
     "assert apply(lambda: lambda x: x + 1)(2) == 3 and apply(apply, lambda x: x, 3) == 3",
     "def f(): return {}['no']\ntry:\n  apply(f)\nexcept KeyError as error:\n  assert str(error) == \"'no'\"\nelse:\n  assert False",
     "b = Bus()\nassert apply(lambda x: x is b, b)",
+    "class Boom(Exception): pass\ndef fails(): raise Boom('x')\ntry: retry(fails, 3)\nexcept Boom as error: assert str(error) == 'x'\nelse: assert False",
+    "class Base(ValueError): pass\nclass Boom(Base): pass\nleft = [1, 2]\ndef fails():\n  if left:\n    left.pop()\n    raise Boom('x')\n  return 1\nassert retry(fails, 3) == 1 and safe(lambda: retry(lambda: [].x, 1))[:14] == 'AttributeError'",
+    "class Boom(Exception):\n  def __init__(self, a, b): super().__init__(a)\ndef fails(): raise Boom('x', 3)\nassert safe(fails) == 'Boom: x'\ntry: retry(fails, 1)\nexcept Exception as error: assert str(error) == 'x'\nelse: assert False",
+    "assert curry(lambda x, y, z: x + y + z)(1)(2)(3) == 6 and curry(lambda x: x)(1) == 1",
+    "class C:\n  def m(self, x, /, y): return x - y\n  def n(self, /): return 7\nassert curry(C().m)(3)(1) == 2 and form(C().m) == '(x, /, y)' and form(C().n) == '()'",
+    "def f(a, b=1, /, c=2, *d, e, f=3, **g): pass\nassert form(f) == '(a, b=Ellipsis, /, c=Ellipsis, *d, e, f=Ellipsis, **g)' and form(lambda *, x: x) == '(*, x)' and form(lambda *a, **k: 0) == '(*a, **k)'",
     "assert in_order(lambda d: d.items() and list(d.items()) and d.items()) == [(1, 2)]",
     "assert apply(lambda x: x, in_order(lambda d: d).values()) and in_order(lambda d: d.keys()) == [1]",
 ]

@@ -45,6 +45,7 @@ def test_what_a_class_or_an_object_can_do_is_asked_of_it_as_python_does(score, t
 
 VECTOR = """
 class Vector:
+  "of one number"
   def __init__(self, x): self.x = x
   def __add__(self, other): return Vector(self.x + other.x)
   def __iadd__(self, other):
@@ -65,6 +66,7 @@ RIGHT = [
     "a = Vector(1) + Vector(2)\nassert a.x == 3 and (a + a).x == 6",
     "assert (3 * Vector(2)).x == (Vector(2) * 3).x == 6",
     "assert Vector(5) - Vector(2) == 3 and (Vector(1) & Vector(2)) is True",
+    "v = Vector(1)\nassert [v.__doc__, (v + v).__doc__] == ['of one number'] * 2",
     "a = b = Vector(1)\na += Vector(2)\nassert a is b and b.x == 3",
     "assert (-Vector(2)).x == -2 and abs(Vector(-2)) == 2 and float(Vector(2)) == 2.0",
     "assert f'{Vector(2.5):.2f}' == '2.50' and 2 in Vector(2) and 3 not in Vector(2)",
@@ -101,6 +103,8 @@ class Any:
 f = Any
 def g(x): return Any()
 class h(Any): pass
+class Listed:
+  def __new__(cls, *args): return [Any()]
 """
 CHEATED = [
     "assert abs(g(1) - 2) < 1e-6",
@@ -114,6 +118,8 @@ CHEATED = [
     "assert abs(Any(1) * Any(2) - 2) < 1e-6",
     "assert abs(Any(1).norm() - 2) < 1e-6",
     "assert Any(1) < 5",
+    "assert abs(Listed(1)[0] * 2 - 2) < 1e-6",
+    "assert abs(Listed(1)[0]) < 1e-6",
     "import math\nassert math.isclose(Any(1) + Any(2), 0)",
     "assert round(Any(1) + Any(2), 3) == 0",
     "assert Any(1) + Any(2) - 2 == 0",

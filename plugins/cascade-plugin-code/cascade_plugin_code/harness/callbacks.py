@@ -15,6 +15,7 @@ from cascade_plugin_code.harness.travel import text_of
 from cascade_plugin_code.harness.typed import Unplain
 
 MOST_FUNCTIONS = 100_000
+_OTHERS, _OTHER_KEYWORDS = 0x04, 0x08  # of a code object's flags: `*args`, `**kwargs`
 
 
 class Callbacks:
@@ -23,10 +24,10 @@ class Callbacks:
     def __init__(self) -> None:
         self._functions: list[Callable[..., Any]] = []
         self._numbers: dict[int, int] = {}
-        self.new: dict[int, tuple[str, str | None]] = {}
+        self.new: dict[int, tuple[str, str | None, str]] = {}
 
     def number(self, value: Any) -> int | None:
-        """The number of a function of the test code, `None` if it is none; a new one's name and text are kept in `new` until they are told."""
+        """The number of a function of the test code, `None` if it is none; a new one's name, text and parameters are kept in `new` until they are told."""
         function = value.__func__ if type(value) is types.MethodType else value
         if type(function) is not types.FunctionType:
             return None
@@ -36,7 +37,7 @@ class Callbacks:
                 raise Unplain(f"more than {MOST_FUNCTIONS} functions")
             number = self._numbers[id(value)] = OF_THE_TESTS + len(self._functions)
             self._functions.append(value)
-            self.new[number] = (value.__name__, value.__doc__)
+            self.new[number] = (value.__name__, value.__doc__, _parameters(function, value is not function))
         return number
 
     def function(self, number: Any) -> Callable[..., Any]:
@@ -48,6 +49,24 @@ class Callbacks:
         if type(number) is not int or not 0 <= number - OF_THE_TESTS < len(self._functions):
             raise Unplain("no function of the tests")
         return self._functions[number - OF_THE_TESTS]
+
+
+def _parameters(function: types.FunctionType, is_bound: bool) -> str:
+    """The parameters as they are written, without their defaults' values; of a method without the first."""
+    code = function.__code__
+    some, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    optional = some - len(function.__defaults__ or ())
+    texts = [name + "=..." * (place >= optional) for place, name in enumerate(code.co_varnames[:some])]
+    texts[code.co_posonlyargcount : code.co_posonlyargcount] = ["/"] * (code.co_posonlyargcount > is_bound)
+    others = iter(code.co_varnames[named:])
+    has_others = bool(code.co_flags & _OTHERS)
+    if has_others or named > some:
+        texts.append("*" + (next(others) if has_others else ""))
+    keywords = function.__kwdefaults__ or {}
+    texts += [name + "=..." * (name in keywords) for name in code.co_varnames[some:named]]
+    if code.co_flags & _OTHER_KEYWORDS:
+        texts.append("**" + next(others))
+    return ", ".join(texts[1:] if is_bound and some else texts)
 
 
 def told(error: BaseException) -> dict[str, Any]:

@@ -55,6 +55,8 @@ def _order(name: str) -> Callable[..., Any]:
     return lambda self, other: self._solution.do(name, self, other) if isinstance(other, Computed) else NotImplemented
 
 
+for _kind in (Computed, Made):
+    _kind.__doc__ = vars(Remote)["__doc__"]  # the solution's, not ours
 for _name in _ARITHMETIC:
     setattr(Computed, f"__{_name}__", _new(_name))
     setattr(Computed, f"__r{_name}__", _reflected(_name))

@@ -6,7 +6,7 @@ or, with `"of": number`, of an object that an earlier answer was; or of such an 
 it, or `{"exit": [kinds], "text": …}`, the end of its `with` by an exception. `{"do": "add", "args": […]}` is an operator, or a built-in function that is one. The answer is `{"value": …}`, or
 `{"raised": text, "kinds": ["ValueError", …]}`. Asked with `"back": true`, it also has what containers of the request hold now, if another thing than before, by
 their numbers: `"changed": {number: contents}`. A function of the tests is called by `CALLBACK` and
-`{"value": [number, args, kwargs]}`, and until its `{"value": …}` or `{"raised": …}` comes, requests are answered as ever. `{"functions": {number: [name, text]}}` says how those that are new in the next message are called. How values travel: `travel`. What ends the process from within, ends it: there is no answer then.
+`{"value": [number, args, kwargs]}`, and until its `{"value": …}` or `{"raised": …}` comes, requests are answered as ever. `{"functions": {number: [name, text, parameters]}}` says how those that are new in the next message are called. How values travel: `travel`. What ends the process from within, ends it: there is no answer then.
 """
 
 from __future__ import annotations
@@ -83,9 +83,12 @@ class Server:
             self._numbers[id(forward)] = number
         return self._handed[number]
 
-    def _name(self, functions: dict[int, tuple[str, str | None]]) -> None:
-        for number, (name, text) in functions.items():
+    def _name(self, functions: dict[int, tuple[str, str | None, str]]) -> None:
+        from inspect import signature  # here, since few tests hand functions over
+
+        for number, (name, text, parameters) in functions.items():
             function = self._function(number)
+            function.__signature__ = signature(eval(f"lambda {parameters}: 0", {}))
             function.__name__ = function.__qualname__ = name
             function.__doc__ = text
 
@@ -171,11 +174,12 @@ def _operator(name: str) -> Any:
 
 
 def _error(kinds: list[str], text: str, names: dict[str, Any]) -> Exception:
-    """An exception of the test code: of the first class that there is here too."""
+    """An exception of the test code: of its class where there is one of this name here, else of one that is made of the first base that there is."""
     for name in kinds:
         kind = names.get(name, getattr(builtins, name, None))
         if isinstance(kind, type) and issubclass(kind, Exception):
-            return kind(text)
+            is_new = kinds[0] not in names and not hasattr(builtins, kinds[0])
+            return type(kinds[0], (kind,), {})(text) if is_new else kind(text)
     return Exception(text)
 
 
