@@ -21,7 +21,7 @@ def score(docker):
 
 
 SOURCE = """
-import functools, inspect
+import functools, inspect, threading
 from concurrent.futures import ThreadPoolExecutor
 def apply(f, *args, **more): return f(*args, **more)
 def same(f): return f
@@ -49,6 +49,13 @@ def curry(f):
   def more(*got): return f(*got) if len(got) == len(inspect.signature(f).parameters) else lambda x: more(*got, x)
   return more()
 def form(f): return str(inspect.signature(f))
+def left_over(f, times):
+  global thread
+  thread = threading.Thread(target=lambda: [f(x) for x in range(times)])
+  thread.start()
+def joined():
+  thread.join()
+  return True
 def in_order(f):
   import collections
   given = f(collections.OrderedDict({1: 2}))
@@ -80,6 +87,7 @@ RIGHT = [
     "assert curry(lambda x, y, z: x + y + z)(1)(2)(3) == 6 and curry(lambda x: x)(1) == 1",
     "class C:\n  def m(self, x, /, y): return x - y\n  def n(self, /): return 7\nassert curry(C().m)(3)(1) == 2 and form(C().m) == '(x, /, y)' and form(C().n) == '()'",
     "def f(a, b=1, /, c=2, *d, e, f=3, **g): pass\nassert form(f) == '(a, b=Ellipsis, /, c=Ellipsis, *d, e, f=Ellipsis, **g)' and form(lambda *, x: x) == '(*, x)' and form(lambda *a, **k: 0) == '(*a, **k)'",
+    "heard = []\nleft_over(lambda x: heard.append(x), 50)\nassert [same(n) for n in range(100)] == list(range(100)) and joined() and heard == list(range(50))",
     "assert in_order(lambda d: d.items() and list(d.items()) and d.items()) == [(1, 2)]",
     "assert apply(lambda x: x, in_order(lambda d: d).values()) and in_order(lambda d: d.keys()) == [1]",
 ]

@@ -50,10 +50,11 @@ class Server:
         """Answers until the other side ends."""
         self._channel.send(dumps({"names": self.names()}))
         while True:
-            self._until_told()
+            with self._lock:  # a thread that a call left over must not come between a request and its answer
+                self._until_told(is_outermost=True)
 
-    def _until_told(self) -> dict[str, Any]:
-        """Answers requests until what comes is an answer: what a function of the tests gave."""
+    def _until_told(self, *, is_outermost: bool = False) -> dict[str, Any]:
+        """Answers requests until what comes is an answer: what a function of the tests gave. Threads may talk while an outermost request is worked on."""
         while True:
             reader = Reader(self._channel.receive(), self._object, lambda base, _: base)
             request = reader.whole()
@@ -64,7 +65,13 @@ class Server:
                 return request
             known = reader.known if request.get("back") else []
             before = [contents(one.value) for one in known]
-            answer = self._answer(request)
+            if is_outermost:
+                self._lock.release()
+            try:
+                answer = self._answer(request)
+            finally:
+                if is_outermost:
+                    self._lock.acquire()
             after = ((place, contents(one.value)) for place, one in enumerate(known))
             changed = {place: row for place, row in after if not same_contents(row, before[place])}
             self._reply({**answer, "changed": changed} if changed else answer, known)
